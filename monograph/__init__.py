@@ -1,0 +1,1 @@
+"""Monograph: one whole graph of a PyTorch model, compiled to native code."""

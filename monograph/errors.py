@@ -1,0 +1,75 @@
+"""Every error Monograph raises of its own.
+
+    MonographError
+    ├── CaptureError                 the function could not be captured as one graph
+    │   ├── DataDependentError       a tensor's value decides Python control flow
+    │   └── UnsupportedError         a construct or op that is refused, by name
+    ├── InputError                   an argument that the call cannot take
+    │   └── DeviceError              a tensor on a device that is not supported
+    ├── CompileError                 code generation failed; the message says where
+    ├── VerificationError            a graph or kernel breaks its grammar: a bug of ours
+    └── MismatchError                `verify` found a difference between compiled and eager
+
+Exceptions that the user's program raises in eager (IndexError of a gather, ZeroDivisionError of an
+integer division) are raised as those very classes.
+"""
+
+from __future__ import annotations
+
+from monograph.source import SourceLoc
+
+__all__ = [
+    "CaptureError", "CompileError", "DataDependentError", "DeviceError", "InputError",
+    "MismatchError", "MonographError", "UnsupportedError", "VerificationError",
+]
+
+
+class MonographError(Exception):
+    """Base of all. `what` happened, `loc` in the user's code, `hint`: what to do about it."""
+
+    def __init__(self, what: str, *, loc: SourceLoc | None = None, hint: str = "") -> None:
+        self.what = what
+        self.loc = loc
+        self.hint = hint
+        lines = [what]
+        if loc is not None:
+            lines.append(f"  at {loc}")
+        if hint:
+            lines.append(f"  {hint}")
+        super().__init__("\n".join(lines))
+
+
+class CaptureError(MonographError):
+    """The function could not be captured as one graph."""
+
+
+class DataDependentError(CaptureError):
+    """Python asked for the value of a traced tensor. `expression` is the source text that asked."""
+
+    def __init__(self, what: str, *, loc: SourceLoc | None = None, hint: str = "", expression: str = "") -> None:
+        self.expression = expression
+        super().__init__(what, loc=loc, hint=hint)
+
+
+class UnsupportedError(CaptureError):
+    """A construct or an op that is refused by name."""
+
+
+class InputError(MonographError):
+    """An argument that the call cannot take."""
+
+
+class DeviceError(InputError):
+    """A tensor on a device that is not supported."""
+
+
+class CompileError(MonographError):
+    """Code generation failed."""
+
+
+class VerificationError(MonographError):
+    """A graph or a kernel breaks its grammar. Always a bug of ours."""
+
+
+class MismatchError(MonographError):
+    """Compiled and eager results differ."""

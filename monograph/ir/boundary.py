@@ -1,0 +1,81 @@
+"""What the outside world sees of a program: how results are made and what is written back.
+
+    Boundary ::= Result* tree  Write*
+    Result   ::= Fresh(output, sizes, strides, offset, dtype)     new storage computed by the graph, or a view of it
+               | InputItself(input)                               the caller gets back the very object
+               | InputView(input, sizes, strides, offset, dtype)  a view of an input's storage, after write-back
+               | Literal(value)                                   a Python object fixed at capture
+               | Number(output)                                   a Python number computed by the graph
+    Write    ::= (input, output)                                  inputs[i].copy_(outputs[j]) after the run
+
+Two `Fresh` results with the same `output` share one storage, as they did in eager. Offsets are in
+elements from the start of the storage. Equal results with equal `object` number are one object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+
+from monograph.ir.symbolic import Dim
+
+__all__ = ["Boundary", "Fresh", "InputItself", "InputView", "Literal", "Number", "Result", "Write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """Result laid over graph output `output`; when the layout equals the output's type it is the output itself."""
+
+    output: int
+    sizes: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    offset: Dim
+    dtype: torch.dtype
+    object: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class InputItself:
+    input: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputView:
+    input: int
+    sizes: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    offset: Dim
+    dtype: torch.dtype
+    object: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    output: int
+
+
+Result: TypeAlias = Fresh | InputItself | InputView | Literal | Number
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """After the run, graph output `output` becomes the content of input `input` (in place, as `copy_` does)."""
+
+    input: int
+    output: int
+
+
+@dataclass
+class Boundary:
+    """`tree` is a torch.utils._pytree TreeSpec: results are its leaves, in order."""
+
+    results: list[Result] = field(default_factory=list)
+    tree: Any = None
+    writes: list[Write] = field(default_factory=list)

@@ -1,0 +1,107 @@
+"""A compiled program: plain data that the runtime executes without the compiler.
+
+    Program ::= Slot* Step* objects(bytes*) arena_bytes
+    Slot    ::= input(i) | output(j) | derived(k) | literal(bytes) | arena(offset)      a place for one tensor
+    Step    ::= Native(symbol, slots, scratch)          one kernel of the objects, `i32 symbol(ptr* args)`
+              | Library(op, operands, attributes, results)    one ATen call on tensors laid over the slots
+
+Consecutive native steps run in one native call (`runtime.native`): the steps are records of function
+address and pointers that a loop written once in LLVM walks. A kernel returns 0, or non-zero after it wrote
+`ErrorRecord` = i64[8]: code, line index into `Program.errors`, values...
+
+Programs serialise to bytes (JSON header plus object code, no pickle): see `runtime.serialise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from monograph.ir.types import TensorType
+
+__all__ = ["ERROR_WORDS", "Derived", "Error", "Library", "Native", "Program", "Slot"]
+
+ERROR_WORDS = 8
+
+
+@dataclass(slots=True)
+class Slot:
+    """A place for one tensor: its type with concrete strides, and where its memory is.
+
+    position   input: index among the program's inputs; output: index among its outputs;
+               derived: index among `Program.derived`; arena: byte offset; literal: index into `Program.literals`
+    `type.strides` is never None; `extent` is the number of elements the layout spans.
+    """
+
+    kind: Literal["input", "output", "derived", "literal", "arena"]
+    position: int
+    type: TensorType
+
+
+@dataclass(slots=True)
+class Native:
+    """Call kernel `symbol` with the data pointers of `slots`, then the error record when `can_fail`."""
+
+    symbol: str
+    slots: tuple[int, ...]
+    can_fail: bool = False
+    label: str = ""              # for explain and profile: the ops fused, short
+
+
+@dataclass(slots=True)
+class Library:
+    """results = op(operands; attributes) by torch, results copied into their slots.
+
+    `operands` has one entry per operand slot of the op: a Slot number wrapped in `SlotRef`, a number, None,
+    or a tuple of these.
+    """
+
+    op: str
+    operands: tuple[Any, ...]
+    attributes: dict[str, Any]
+    results: tuple[int | None, ...]   # slot numbers; None where nobody reads the result
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRef:
+    slot: int
+
+
+@dataclass(slots=True)
+class Derived:
+    """A copy made from weights: folded, packed. `sources` are input numbers or ("derived", k) of earlier ones.
+
+    `compute(*source tensors) -> tensor` is rebuilt from `recipe` (JSON data) when a program is loaded.
+    """
+
+    sources: tuple[Any, ...]
+    recipe: dict[str, Any]
+    compute: Callable[..., torch.Tensor]
+    type: TensorType
+
+
+@dataclass(slots=True)
+class Error:
+    """What a failed check means: the exception eager would raise. `message` is a format string over `values`."""
+
+    exception: str               # IndexError, RuntimeError, ZeroDivisionError
+    message: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass
+class Program:
+    slots: list[Slot] = field(default_factory=list)
+    inputs: list[TensorType] = field(default_factory=list)      # with strides
+    outputs: list[TensorType] = field(default_factory=list)     # with strides
+    steps: list[Native | Library] = field(default_factory=list)
+    objects: list[bytes] = field(default_factory=list)          # ELF relocatable objects
+    literals: list[torch.Tensor] = field(default_factory=list)
+    derived: list[Derived] = field(default_factory=list)
+    errors: list[Error] = field(default_factory=list)
+    arena_bytes: int = 0
