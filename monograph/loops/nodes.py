@@ -4,7 +4,7 @@
     Stmt     ::= For(var, lo, hi, step, kind, carried: Carried*) { Stmt*; yield Expr* }
                | Store(buffer, index, value, mask?)
                | Check(condition, error, values)             stop with an error where condition is false
-    kind     ::= serial | parallel | vector(unroll)
+    kind     ::= serial(unroll) | parallel | vector(unroll)
     Carried  ::= (name, dtype, init, combine?)               combine: None (exact order) or a reduction
     Expr     ::= Const | Var | Carry | Load(buffer, index, mask?, other?) | Op(name, args)
 
@@ -19,7 +19,13 @@ Vector loops. Inside `For(kind=vector)` an expression that depends on the loop's
 lane per iteration; all others are uniform. Vector loops do not nest, but serial loops may stand
 inside one (that is what a register tile is). `unroll` vectors are computed at once ("jammed"), so
 with L lanes a step covers L * unroll iterations; a remainder is masked by code generation, and
-`step` is 1. How many lanes a vector has is the target's choice: see `codegen.target`.
+`step` is 1. How many lanes a vector has is the target's choice: see `codegen.target`. Where constant
+bounds show that no remainder is left, none is emitted.
+
+Serial loops. `unroll` is a hint: that many iterations are emitted one after the other per trip, each
+complete before the next begins (so a register tile stays in its registers), and the rest of the
+iterations in a loop of single ones, which constant bounds may show to be empty. A loop over
+`0 .. where(c, 1, 0)` is how a uniform condition is written.
 
 Carried values. Inside the loop `Carry(loop, i)` is the value at the start of the iteration, after the
 loop it is the final one. With `combine` the yielded expression is the new element and the loop
