@@ -6,8 +6,10 @@
               | Library(op, operands, attributes, results)    one ATen call on tensors laid over the slots
 
 Consecutive native steps run in one native call (`runtime.native`): the steps are records of function
-address and pointers that a loop written once in LLVM walks. A kernel returns 0, or non-zero after it wrote
-`ErrorRecord` = i64[8]: code, line index into `Program.errors`, values...
+address and pointers that a loop written once in LLVM walks (`codegen.runner`: its object is one of
+`objects` in any program with native steps or derived weights). A kernel returns 0, or non-zero after it
+wrote `ErrorRecord` = i64[8]: code, values... where code is that of the failed `Check`: kernels know nothing of
+the program, so `Native.errors[code]` is the index into `Program.errors`.
 
 Programs serialise to bytes (JSON header plus object code, no pickle): see `runtime.serialise`.
 """
@@ -22,7 +24,7 @@ import torch
 
 from monograph.ir.types import TensorType
 
-__all__ = ["ERROR_WORDS", "Derived", "Error", "Library", "Native", "Program", "Slot"]
+__all__ = ["ERROR_WORDS", "Derived", "Error", "Library", "Native", "Program", "Slot", "SlotRef"]
 
 ERROR_WORDS = 8
 
@@ -49,6 +51,7 @@ class Native:
     slots: tuple[int, ...]
     can_fail: bool = False
     label: str = ""              # for explain and profile: the ops fused, short
+    errors: tuple[int, ...] = ()     # Check code -> index into `Program.errors`; empty: the codes are those indices
 
 
 @dataclass(slots=True)
