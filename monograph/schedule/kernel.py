@@ -1,14 +1,25 @@
 """What scheduling decides.
 
-    Schedule ::= Item* in execution order, a Layout for every materialised value, a place for each
-    Item     ::= Fused(nodes, inputs, outputs)                one loop kernel over a set of nodes
-               | Template(name, anchor, epilogue, ...)        GEMM, convolution, attention with fused neighbours
-               | LibraryCall(node)                            no kernel for this op: torch runs it
+    Schedule ::= Item* in execution order, a Layout for every materialised value, a Place for each, Pack* of operands
+    Item     ::= Fused(nodes, inputs, outputs, domain)              one loop kernel over a set of nodes
+               | Template(name, anchor, nodes, operands, ...)       GEMM, convolution, attention with fused neighbours
+               | LibraryCall(node)                                  no kernel for this op: torch runs it
+    Domain   ::= shape, reduced dims                                see schedule.rows for what one kernel may hold
+    Strided  ::= value, shape, strides, offset                      an affine view of a materialised value
+    Pack     ::= source -> steps -> packed value                    an operand rearranged for a template
     Layout   ::= strides in elements, per logical dim
-    Place    ::= input(i) | output(j) | derived(k) | literal | arena(offset)
+    Place    ::= input(i) | output(j) | derived(k) | literal(l) | arena(offset in bytes)
 
 A value that is only read through views, or inside the item that makes it, is not materialised: it
-has no layout and no place.
+has no layout and no place. `nodes` of an item is in topological order and holds everything between
+its inputs and its outputs: views included, and cheap nodes that other items compute as well.
+Values read without being an input of the item or a result of its nodes do not exist: constants are
+nodes (`aten.full`, `aten.arange`, ...) or literals with a place.
+
+In place. An output may share its place with an input of the same item, and only when that input is
+read by this item at exactly the element being written (same dtype, same layout, same flat index),
+the item has one output, and (templates) the capability says `in_place`. Kernels must therefore not
+store an element before their last load of that same element; nothing else is assumed.
 """
 
 from __future__ import annotations
@@ -18,7 +29,7 @@ from typing import Any, Literal
 
 from monograph.ir.graph import Graph, Node, Value
 
-__all__ = ["Fused", "Item", "Layout", "LibraryCall", "Place", "Schedule", "Template"]
+__all__ = ["Domain", "Fused", "Item", "Layout", "LibraryCall", "Pack", "Place", "Schedule", "Strided", "Template"]
 
 
 @dataclass(slots=True)
@@ -34,23 +45,45 @@ class Place:
     position: int
 
 
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The points a loop kernel visits: the flat, row-major index space of `shape`. Dims in `reduced` are
+    folded by the kernel's reductions and scans (all of them fold exactly these); the others are its rows."""
+
+    shape: tuple[int, ...]
+    reduced: tuple[int, ...] = ()
+
+
 @dataclass(eq=False, slots=True)
 class Fused:
     nodes: list[Node]
     inputs: list[Value]         # materialised values read
     outputs: list[Value]        # values other items (or the caller) read
+    domain: Domain = Domain(())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Strided:
+    """Element (i, j, ...) of an operand is element `offset + i*strides[0] + j*strides[1] + ...` of the buffer of `value`."""
+
+    value: Value
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
 
 
 @dataclass(eq=False, slots=True)
 class Template:
-    """`anchor` is the composite node; `nodes` also holds the pointwise neighbours pulled in as epilogue or prologue."""
+    """`anchor` is the composite node. `nodes` holds it, the views between `inputs` and it, and the pointwise
+    neighbours pulled in as epilogue. `operands` gives by role (see ops.templates) where the anchor's operands lie."""
 
     name: str                   # gemm, conv, attention: a key of the capability table in ops.templates
     anchor: Node
     nodes: list[Node]
     inputs: list[Value]
     outputs: list[Value]
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)    # sizes and scalars of the template: ops.templates
+    operands: dict[str, Strided] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -67,11 +100,25 @@ class LibraryCall:
 Item = Fused | Template | LibraryCall
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Pack:
+    """`packed` (a value of no graph, contiguous) is `steps` applied to `source`, a weight: made once, not per call.
+
+    A step is ("pad", amounts as torch.nn.functional.pad takes them) | ("reshape", shape) | ("permute", dims).
+    """
+
+    packed: Value
+    source: Value
+    steps: tuple[tuple[str, tuple[int, ...]], ...]
+
+
 @dataclass
 class Schedule:
     graph: Graph
     items: list[Item] = field(default_factory=list)
     layouts: dict[Value, Layout] = field(default_factory=dict)
     places: dict[Value, Place] = field(default_factory=dict)
+    packs: list[Pack] = field(default_factory=list)     # the value of Place("derived", k) below graph's own: see plan
+    literals: list[Any] = field(default_factory=list)   # tensors behind Place("literal", l)
     arena_bytes: int = 0
     intermediate_bytes: int = 0     # the sum of all materialised intermediates, for the report
