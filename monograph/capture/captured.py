@@ -1,0 +1,80 @@
+"""What a capture is.
+
+    Captured  ::= graph  boundary  Binding*  joint?
+    Binding   ::= argument(leaf)              leaf number in tree_flatten((args, kwargs)), that is of the call's arguments
+                | tensor(object, path)        a tensor met while tracing: parameter, buffer, closure, global
+                | tangent(result)             the gradient of a result (joint captures only)
+    JointInfo ::= forward outputs, then gradient outputs, of one graph
+
+There is one binding per graph input, in order. A joint graph computes the forward outputs from the
+inputs that are not tangents, and the gradients from both; the partition is left to `monograph.autodiff`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from monograph.ir.boundary import Boundary
+from monograph.ir.graph import Graph
+
+__all__ = ["Binding", "Captured", "JointInfo"]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Where a graph input's tensor comes from at call time.
+
+    `flat`: the input is the whole storage of the tensor as one dimension (`storage.view(dtype)`), made so
+    because several tensors overlap in it. Writes then go to that flat view too.
+    """
+
+    kind: Literal["argument", "tensor", "tangent"]
+    leaf: int = -1                        # argument: leaf index; tangent: index among boundary.results
+    tensor: torch.Tensor | None = None    # tensor: the real object
+    path: str = ""                        # `encoder.layer.0.weight`, `args[0]`, ...
+    flat: bool = False
+
+    def resolve(self, leaves: Sequence[Any], tangents: Sequence[Any] = ()) -> Any:
+        """The tensor to pass for this input, given the leaves of the call's arguments."""
+        if self.kind == "argument":
+            tensor = leaves[self.leaf]
+        elif self.kind == "tensor":
+            tensor = self.tensor
+        else:
+            return tangents[self.leaf]
+        return flat_view(tensor) if self.flat else tensor
+
+
+def flat_view(tensor: torch.Tensor) -> torch.Tensor:
+    """The whole storage behind `tensor`, as one dimension of its dtype."""
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.detach().as_strided((count,), (1,), 0)
+
+
+@dataclass
+class JointInfo:
+    """How to read a graph that holds forward and backward.
+
+    `graph.outputs[:forward_outputs]` are the outputs `boundary` speaks of; the rest are gradients.
+    `tangents[r] = i`: result `r` of the boundary requires grad and its gradient is graph input `i`.
+    `gradients[i] = j`: graph output `j` is the gradient of graph input `i` (a parameter or an argument).
+    `backward_start`: number of nodes recorded before the backward trace began; later nodes belong to the backward.
+    Results absent from `tangents` are not differentiable.
+    """
+
+    forward_outputs: int
+    tangents: dict[int, int] = field(default_factory=dict)
+    gradients: dict[int, int] = field(default_factory=dict)
+    backward_start: int = 0
+
+
+@dataclass
+class Captured:
+    graph: Graph
+    boundary: Boundary
+    bindings: list[Binding]
+    joint: JointInfo | None = None
