@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from monograph.ir.graph import Graph, Node, Operand, Value
+from monograph.ir.graph import Graph, Node, Operand, Value, map_operand
 from monograph.ir.op import Trait
+from monograph.transform.rewrite import stands_for
 
-__all__ = ["cse"]
+__all__ = ["attribute_key", "cse"]
 
 
 def cse(graph: Graph) -> bool:
@@ -17,11 +18,12 @@ def cse(graph: Graph) -> bool:
 
 def _share(graph: Graph, seen: dict[Hashable, Node]) -> bool:
     mapping: dict[Value, Value] = {}
+    outputs = set(graph.outputs)
     kept = []
     changed = False
     for node in graph.nodes:
         if mapping:
-            node.operands = tuple(_resolve(operand, mapping) for operand in node.operands)
+            node.operands = tuple(map_operand(operand, lambda v: mapping.get(v, v)) for operand in node.operands)
         for region in node.regions:
             region.replace(mapping)
             changed |= _share(region, dict(seen))
@@ -30,23 +32,16 @@ def _share(graph: Graph, seen: dict[Hashable, Node]) -> bool:
             continue
         key = _key(node)
         first = seen.setdefault(key, node)
-        if first is node:
+        pairs = list(zip(node.results, first.results, strict=True))
+        if first is node or not all(stands_for(old, new, outputs) for old, new in pairs):
             kept.append(node)
             continue
-        mapping.update(zip(node.results, first.results, strict=True))
+        mapping.update(pairs)
     if mapping:
         graph.nodes[:] = kept
         graph.outputs[:] = [mapping.get(value, value) for value in graph.outputs]
         changed = True
     return changed
-
-
-def _resolve(operand: Operand, mapping: dict[Value, Value]) -> Operand:
-    if isinstance(operand, Value):
-        return mapping.get(operand, operand)
-    if isinstance(operand, tuple):
-        return tuple(_resolve(entry, mapping) for entry in operand)
-    return operand
 
 
 def _key(node: Node) -> Hashable:

@@ -1,0 +1,30 @@
+"""The order of the passes, on one screen."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection
+
+from monograph.ops.decompose import expand
+from monograph.transform.conv_bn import fold_conv_bn
+from monograph.transform.cse import cse
+from monograph.transform.dce import dce
+from monograph.transform.fold import fold
+from monograph.transform.runner import Pass
+from monograph.transform.simplify import simplify
+
+__all__ = ["pipeline"]
+
+
+def pipeline(*, written: Collection[int] = (), derive: bool = True) -> list[Pass]:
+    """The passes of one compilation, in order.
+
+    `written`: numbers of the inputs the program writes back to. `derive=False` (weights="live")
+    leaves out what makes copies of weights.
+    """
+    clean = [Pass("simplify", simplify), Pass("cse", cse), Pass("dce", dce)]
+    weights = [
+        Pass("fold_conv_bn", functools.partial(fold_conv_bn, written=written)),
+        Pass("fold", functools.partial(fold, written=written)),
+    ] if derive else []
+    return [Pass("dce", dce), *clean, *weights, Pass("expand", expand), *clean]

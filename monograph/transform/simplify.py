@@ -1,0 +1,153 @@
+"""Algebraic simplification: rules that never change a bit of the result.
+
+Each rule has its equation beside it. What is exact only for some dtypes says so; nothing here
+reassociates floating point, and `x + 0.0` stays, because it turns -0.0 into 0.0.
+"""
+
+from __future__ import annotations
+
+from monograph.ir import dtypes
+from monograph.ir.graph import Graph, Node, Value
+from monograph.ir.types import TensorType
+from monograph.ops.build import Builder
+from monograph.transform.rewrite import Rule, rewrite
+
+__all__ = ["RULES", "simplify"]
+
+
+def simplify(graph: Graph) -> bool:
+    """Apply `RULES` in one sweep."""
+    return rewrite(graph, RULES)
+
+
+def _same(node: Node, operand: object) -> Value | None:
+    """The operand, when the node's result has its dtype, shape and device."""
+    if not isinstance(operand, Value) or not isinstance(operand.type, TensorType):
+        return None
+    old, new = node.results[0].tensor, operand.type
+    return operand if (old.dtype, old.shape, old.device) == (new.dtype, new.shape, new.device) else None
+
+
+def _identity(node: Node, _: Builder) -> Value | None:
+    """f(x) -> x, where f keeps values and, as it turns out, dtype and shape too"""
+    return _same(node, node.operands[0])
+
+
+def _permute(node: Node, builder: Builder) -> Value | None:
+    """permute(x, 0..n-1) -> x;  permute(permute(x, p), q) -> permute(x, p[q])"""
+    source = node.operands[0]
+    assert isinstance(source, Value)
+    rank = source.tensor.rank
+    dims = [dim % rank for dim in node.attributes["dims"]]
+    if dims == list(range(rank)):
+        return source
+    inner = source.node
+    if inner is None or inner.op is not node.op:
+        return None
+    first = [dim % rank for dim in inner.attributes["dims"]]
+    return builder.call(node.op.name, inner.operands[0], dims=tuple(first[dim] for dim in dims))
+
+
+def _reshape(node: Node, builder: Builder) -> Value | None:
+    """view(x, shape of x) -> x;  view(view(x, s), t) -> view(x, t)"""
+    source = node.operands[0]
+    assert isinstance(source, Value)
+    if (same := _same(node, source)) is not None:
+        return same
+    inner = source.node
+    if inner is None or RULES.get(inner.op.name) is not _reshape:
+        return None
+    return builder.call(node.op.name, inner.operands[0], size=node.results[0].tensor.shape)
+
+
+def _number(operand: object, value: int) -> bool:
+    return isinstance(operand, (int, float)) and operand == value
+
+
+def _mul(node: Node, _: Builder) -> Value | None:
+    """x * 1 -> x"""
+    x, y = node.operands
+    return _same(node, x) if _number(y, 1) else _same(node, y) if _number(x, 1) else None
+
+
+def _div(node: Node, _: Builder) -> Value | None:
+    """x / 1 -> x"""
+    x, y = node.operands
+    return _same(node, x) if _number(y, 1) and not node.attributes.get("rounding_mode") else None
+
+
+def _sub(node: Node, _: Builder) -> Value | None:
+    """x - 0 -> x"""
+    x, y = node.operands
+    return _same(node, x) if _number(y, 0) else None
+
+
+def _add(node: Node, _: Builder) -> Value | None:
+    """x + 0 -> x for integers"""
+    x, y = node.operands
+    if not dtypes.is_integer(node.results[0].tensor.dtype):
+        return None
+    return _same(node, x) if _number(y, 0) else _same(node, y) if _number(x, 0) else None
+
+
+def _pow(node: Node, _: Builder) -> Value | None:
+    """x ** 1 -> x"""
+    return _same(node, node.operands[0]) if _number(node.attributes.get("exponent"), 1) else None
+
+
+def _where(node: Node, _: Builder) -> Value | None:
+    """where(c, x, x) -> x"""
+    _, x, y = node.operands
+    return _same(node, x) if x is y else None
+
+
+def _involution(node: Node, _: Builder) -> Value | None:
+    """f(f(x)) -> x"""
+    source = node.operands[0]
+    assert isinstance(source, Value)
+    inner = source.node
+    return _same(node, inner.operands[0]) if inner is not None and inner.op is node.op else None
+
+
+def _idempotent(node: Node, _: Builder) -> Value | None:
+    """f(f(x)) -> f(x)"""
+    source = node.operands[0]
+    assert isinstance(source, Value)
+    inner = source.node
+    return _same(node, source) if inner is not None and inner.op is node.op else None
+
+
+def _single(node: Node, _: Builder) -> Value | None:
+    """cat([x]) -> x"""
+    tensors = node.operands[0]
+    assert isinstance(tensors, tuple)
+    return _same(node, tensors[0]) if len(tensors) == 1 else None
+
+
+RULES: dict[str, Rule] = {
+    "aten.clone.default": _identity,
+    "aten.alias.default": _identity,
+    "aten.detach.default": _identity,
+    "aten.lift_fresh.default": _identity,
+    "aten.lift_fresh_copy.default": _identity,
+    "aten._to_copy.default": _identity,
+    "aten.expand.default": _identity,
+    "aten.slice.Tensor": _identity,     # steps are positive, so the same shape is the whole
+    "aten.permute.default": _permute,
+    "aten.view.default": _reshape,
+    "aten._unsafe_view.default": _reshape,
+    "aten.mul.Tensor": _mul,
+    "aten.div.Tensor": _div,
+    "aten.sub.Tensor": _sub,
+    "aten.add.Tensor": _add,
+    "aten.pow.Tensor_Scalar": _pow,
+    "aten.where.self": _where,
+    "aten.neg.default": _involution,
+    "aten.t.default": _involution,
+    "aten.relu.default": _idempotent,
+    "aten.abs.default": _idempotent,
+    "aten.floor.default": _idempotent,
+    "aten.ceil.default": _idempotent,
+    "aten.logical_not.default": _involution,
+    "aten.cat.default": _single,
+}
