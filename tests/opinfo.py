@@ -1,0 +1,183 @@
+"""PyTorch's own operator database as a test of ours: every op, its own sample inputs, compiled against eager.
+
+`families()` sorts op names by kind; `check(op, dtype, ...)` runs one op and says how it went.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, ReductionOpInfo, UnaryUfuncInfo
+from torch.utils import _pytree as pytree
+
+import monograph
+from tests.compare import assert_same
+
+__all__ = ["Outcome", "check", "family", "full_name", "ops"]
+
+POINTWISE = set("""
+    addcmul addcdiv clamp lerp where masked_fill logaddexp2 nn.functional.hardswish nn.functional.leaky_relu nn.functional.gelu
+    nn.functional.glu nn.functional.l1_loss nn.functional.mse_loss nn.functional.smooth_l1_loss nn.functional.huber_loss
+    nn.functional.kl_div nn.functional.binary_cross_entropy nn.functional.binary_cross_entropy_with_logits
+    nn.functional.soft_margin_loss nn.functional.margin_ranking_loss nn.functional.hinge_embedding_loss
+    nn.functional.poisson_nll_loss nn.functional.gaussian_nll_loss to zeros_like ones_like full_like new_zeros
+    new_ones new_full zeros ones full eye arange linspace logspace scalar_tensor zero_ addr outer _softmax_backward_data
+    native_dropout_backward
+""".split())
+REDUCTION = set("""
+    softmax nn.functional.softmin log_softmax _softmax_backward_data logsumexp var_mean std_mean max min aminmax
+    nn.functional.layer_norm native_layer_norm nn.functional.group_norm native_group_norm nn.functional.instance_norm
+    nn.functional.rms_norm nn.functional.batch_norm native_batch_norm nn.functional.normalize nn.functional.cosine_similarity
+    nn.functional.pairwise_distance norm dist trace linalg.vecdot linalg.norm linalg.matrix_norm nn.functional.nll_loss
+    nn.functional.cross_entropy nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.avg_pool3d
+    nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d
+    torch.ops.aten._safe_softmax.default masked.softmax masked.log_softmax masked.softmin masked.normalize
+    nn.functional.triplet_margin_loss nn.functional.cosine_embedding_loss nn.functional.local_response_norm sum_to_size
+    allclose equal
+""".split())
+VIEW = set("""
+    alias_copy atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors broadcast_to cat chunk clone column_stack
+    contiguous diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter dsplit dstack expand expand_as expand_copy
+    fft.fftshift fft.ifftshift flatten flip fliplr flipud H hsplit hstack linalg.diagonal mH mT meshgrid movedim narrow
+    narrow_copy nn.functional.channel_shuffle nn.functional.pad constant_pad_nd nn.functional.pixel_shuffle
+    nn.functional.pixel_unshuffle nn.functional.unfold permute permute_copy ravel repeat reshape reshape_as resolve_conj resolve_neg
+    roll rot90 select select_scatter slice slice_scatter split split_with_sizes split_with_sizes_copy squeeze squeeze_copy
+    stack swapaxes T t t_copy tensor_split tile transpose transpose_copy tril triu unbind unbind_copy unflatten unfold
+    unfold_copy unsafe_chunk unsafe_split unsqueeze unsqueeze_copy view view_as view_copy vsplit vstack _chunk_cat
+    as_strided as_strided_copy repeat_interleave
+""".split())
+GATHER = set("""
+    __getitem__ gather index_select nn.functional.embedding take take_along_dim nn.functional.interpolate
+    nn.functional.upsample_nearest nn.functional.grid_sample _unsafe_masked_index
+""".split())
+SCAN = set("cumsum cumprod cummax cummin logcumsumexp masked.cumsum masked.cumprod cumulative_trapezoid".split())
+
+
+def full_name(op: OpInfo) -> str:
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+
+
+def family(op: OpInfo) -> str:
+    """pointwise, reduction, view, gather, scan or other."""
+    for name, members in (("reduction", REDUCTION), ("pointwise", POINTWISE), ("view", VIEW), ("gather", GATHER), ("scan", SCAN)):
+        if op.name in members:
+            return name
+    if isinstance(op, ReductionOpInfo):
+        return "reduction"
+    if isinstance(op, (UnaryUfuncInfo, BinaryUfuncInfo)):
+        return "pointwise"
+    return "other"
+
+
+def ops(dtype: torch.dtype) -> list[OpInfo]:
+    """Every op of the database that supports `dtype` on the CPU."""
+    return [op for op in op_db if dtype in op.supported_dtypes("cpu")]
+
+
+@dataclass
+class Outcome:
+    """status: passed, failed, refused, nondeterministic (eager differs from itself), skipped (eager itself raises)."""
+
+    name: str
+    family: str
+    status: str
+    reason: str = ""
+    library: tuple[str, ...] = ()    # ops that ran as library calls
+    samples: int = 0
+
+
+def check(op: OpInfo, dtype: torch.dtype, *, samples: int = 3, grad: bool = False, backend: str = "llvm") -> Outcome:
+    """Compile `op` for its first `samples` sample inputs and compare with eager.
+
+    Values, dtype, shape, strides, Python types and what became of the inputs are compared; with `grad`, also the
+    gradients of a weighted sum of the floating results.
+    """
+    outcome = Outcome(full_name(op), family(op), "passed")
+    warnings.filterwarnings("ignore")
+    torch.manual_seed(0)
+    try:
+        cases = list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=grad), samples))
+    except Exception as error:   # noqa: BLE001  (the database's own generators raise anything)
+        return Outcome(outcome.name, outcome.family, "skipped", f"no samples: {error!r}"[:200])
+    library: set[str] = set()
+    for sample in cases:
+        arguments = (sample.input, *sample.args)
+        function = _callable(op)
+        try:
+            first = _run(function, arguments, sample.kwargs, grad)
+            second = _run(function, arguments, sample.kwargs, grad)
+        except Exception as error:   # noqa: BLE001
+            return Outcome(outcome.name, outcome.family, "skipped", f"eager raises: {error!r}"[:200])
+        if not _equal(first, second):
+            return Outcome(outcome.name, outcome.family, "nondeterministic")
+        compiled = monograph.compile(function, backend=backend)
+        try:
+            actual = _run(compiled, arguments, sample.kwargs, grad)
+            assert_same(actual, first)
+        except monograph.CaptureError as error:
+            outcome.status, outcome.reason = "refused", f"{type(error).__name__}: {error}"[:300]
+            return outcome
+        except Exception as error:   # noqa: BLE001
+            outcome.status, outcome.reason = "failed", f"{type(error).__name__}: {error}"[:300]
+            return outcome
+        outcome.samples += 1
+        library.update(library_calls(compiled))
+    outcome.library = tuple(sorted(library))
+    return outcome
+
+
+def _callable(op: OpInfo) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return op(*args, **kwargs)
+
+    return function
+
+
+def _run(function: Any, arguments: Any, kwargs: Any, grad: bool) -> Any:
+    """Result, arguments afterwards and gradients, from clones of the arguments and a fixed seed."""
+    args, kw = pytree.tree_map(_copy, (arguments, kwargs))
+    torch.manual_seed(7)
+    with torch.set_grad_enabled(grad):
+        result = function(*args, **kw)
+    gradients = _gradients(result, (args, kw)) if grad else None
+    return pytree.tree_map(_strided, (result, args, kw)), gradients
+
+
+def _copy(leaf: Any) -> Any:
+    if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided:
+        return leaf
+    copied = leaf.detach().clone(memory_format=torch.preserve_format)
+    if copied.stride() != leaf.stride():
+        copied = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype).copy_(leaf.detach())
+    return copied.requires_grad_(leaf.requires_grad)
+
+
+def _strided(leaf: Any) -> Any:
+    return leaf
+
+
+def _gradients(result: Any, inputs: Any) -> Any:
+    outputs = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    leaves = [leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    if not outputs or not leaves:
+        return None
+    weights = [torch.ones_like(output) * 0.5 for output in outputs]
+    return torch.autograd.grad(outputs, leaves, weights, allow_unused=True)
+
+
+def _equal(first: Any, second: Any) -> bool:
+    try:
+        assert_same(first, second, rtol=0.0, atol=0.0)
+    except AssertionError:
+        return False
+    return True
+
+
+def library_calls(compiled: Any) -> set[str]:
+    """Names of the ops that the programs of a compiled function run as library calls."""
+    return set(compiled.library_calls)
