@@ -109,7 +109,9 @@ def _shift(left: bool) -> Callable[..., torch.Tensor]:
         amount = torch.where(inside, b, torch.zeros_like(b))
         if left:
             return torch.where(inside, torch.bitwise_left_shift(a, amount), torch.zeros_like(a))
-        beyond = torch.where(a < 0, -torch.ones_like(a), torch.zeros_like(a)) if dtype.is_signed else torch.zeros_like(a)
+        beyond = torch.zeros_like(a)
+        if dtype.is_signed:
+            beyond = torch.where(a < 0, -torch.ones_like(a), beyond)
         return torch.where(inside, torch.bitwise_right_shift(a, amount), beyond)
 
     return shift

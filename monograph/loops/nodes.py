@@ -156,7 +156,9 @@ class Op(Expr):
 _table: weakref.WeakValueDictionary[tuple[Any, ...], Expr] = weakref.WeakValueDictionary()
 
 
-def _share(cls: type, key: tuple[Any, ...], dtype: torch.dtype, args: tuple[Expr, ...], loc: SourceLoc | None, **fields: Any) -> Any:
+def _share(
+    cls: type, key: tuple[Any, ...], dtype: torch.dtype, args: tuple[Expr, ...], loc: SourceLoc | None, **fields: Any
+) -> Any:
     full = (cls, dtype, *key)
     found = _table.get(full)
     if found is None:
@@ -185,11 +187,14 @@ def carry(loop: For, position: int) -> Carry:
     return _share(Carry, (id(loop), position), loop.carried[position].dtype, (), None, loop=loop, position=position)
 
 
-def load(buffer: Buffer, index: Expr, mask: Expr | None = None, other: Expr | None = None, *, loc: SourceLoc | None = None) -> Load:
+def load(
+    buffer: Buffer, index: Expr, mask: Expr | None = None, other: Expr | None = None, *, loc: SourceLoc | None = None
+) -> Load:
     """`buffer[index]`; with `mask`, `other` where it is false (zero of the buffer's dtype by default)."""
     args = (index,)
     if mask is not None:
-        args = (index, mask, other if other is not None else const(False if buffer.dtype is torch.bool else 0, buffer.dtype))
+        zero = const(False if buffer.dtype is torch.bool else 0, buffer.dtype)
+        args = (index, mask, other if other is not None else zero)
     return _share(Load, (id(buffer), *args), buffer.dtype, args, loc, buffer=buffer)
 
 
@@ -239,12 +244,18 @@ class Store:
 
 @dataclass(eq=False, slots=True)
 class Check:
-    """Where `condition` is false: write `code` and the i64 `values` to the error record and stop the program."""
+    """Where `condition` is false: write `code` and the i64 `values` to the error record and stop the program.
+
+    `code` numbers the checks of one kernel from 1; what it means stands beside it: the exception eager
+    raises, `message` being a format string over `values`.
+    """
 
     condition: Expr
     code: int
     values: Sequence[Expr]
     loc: SourceLoc | None = None
+    exception: str = "RuntimeError"
+    message: str = ""
 
 
 Stmt: TypeAlias = For | Store | Check
