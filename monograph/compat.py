@@ -10,7 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch._C._functorch import maybe_current_level  # 2.13
 from torch._subclasses.fake_tensor import FakeTensorMode  # 2.13
+from torch.nn.modules import module as _module
+from torch.overrides import _get_current_function_mode_stack  # 2.13
+from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
