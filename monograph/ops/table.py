@@ -2,7 +2,8 @@
 
 `lookup("aten.add.Tensor")` and `of_overload(torch.ops.aten.add.Tensor)` give the same op, built
 once from torch's own schema: tensor parameters become operands, all others attributes; traits
-come from the schema's alias annotations and tags. Ops of our own (`mono.*`) stand in `ops.own`.
+come from the schema's alias annotations and tags, effects and exceptions to the tags from
+`ops.traits`. Ops of our own (`mono.*`) stand in `ops.own`.
 """
 
 from __future__ import annotations
@@ -14,16 +15,10 @@ from typing import Any
 import torch
 
 from monograph.ir.graph import Attribute, Operand
-from monograph.ir.op import NO_DEFAULT, Effect, Op, Parameter, ParameterKind, Trait
+from monograph.ir.op import NO_DEFAULT, Op, Parameter, ParameterKind
+from monograph.ops import own, traits
 
 __all__ = ["bind", "lookup", "of_overload", "overload", "unbind"]
-
-COMMUTATIVE = frozenset({
-    "aten.add.Tensor", "aten.mul.Tensor", "aten.maximum.default", "aten.minimum.default",
-    "aten.eq.Tensor", "aten.ne.Tensor", "aten.logical_and.default", "aten.logical_or.default",
-    "aten.logical_xor.default", "aten.bitwise_and.Tensor", "aten.bitwise_or.Tensor",
-    "aten.bitwise_xor.Tensor",
-})
 
 
 def op_name(target: torch._ops.OpOverload) -> str:
@@ -39,20 +34,7 @@ def of_overload(target: torch._ops.OpOverload) -> Op:
         raise ValueError(f"{target} writes to its arguments; functionalise it first")
     name = op_name(target)
     parameters = tuple(_parameter(argument) for argument in schema.arguments)
-    traits = set()
-    if any(result.alias_info is not None for result in schema.returns):
-        traits.add(Trait.VIEW)
-    if torch.Tag.pointwise in target.tags:
-        traits.add(Trait.POINTWISE)
-    if torch.Tag.nondeterministic_seeded in target.tags:
-        traits.add(Trait.RANDOM)
-    if torch.Tag.dynamic_output_shape in target.tags or torch.Tag.data_dependent_output in target.tags:
-        traits.add(Trait.SYNC)
-    if not any(parameter.is_operand for parameter in parameters):
-        traits.add(Trait.FACTORY)
-    if name in COMMUTATIVE:
-        traits.add(Trait.COMMUTATIVE)
-    return Op(name, parameters, frozenset(traits), frozenset())
+    return Op(name, parameters, traits.of_schema(name, target), traits.effects(name))
 
 
 def _parameter(argument: Any) -> Parameter:
@@ -84,6 +66,8 @@ def overload(name: str) -> torch._ops.OpOverload:
 @functools.cache
 def lookup(name: str) -> Op:
     """The op called `name`; KeyError when there is none."""
+    if name in own.TABLE:
+        return own.TABLE[name].op
     return of_overload(overload(name))
 
 
@@ -109,20 +93,22 @@ def bind(op: Op, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[
 
 
 def unbind(op: Op, operands: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The inverse of `bind`: positional and keyword arguments for the torch overload."""
+    """The inverse of `bind`: positional and keyword arguments for the torch overload (or our own function)."""
     slots = iter(operands)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
-    keyword_only = False
-    schema_arguments = overload(op.name)._schema.arguments
-    for parameter, argument in zip(op.parameters, schema_arguments, strict=True):
+    keywords = _keyword_only(op.name)
+    for parameter in op.parameters:
         value = next(slots) if parameter.is_operand else attributes[parameter.name]
-        keyword_only = keyword_only or argument.kwarg_only
-        if keyword_only:
+        if parameter.name in keywords:
             kwargs[parameter.name] = value
         else:
             args.append(list(value) if isinstance(value, tuple) else value)
     return args, kwargs
 
 
-_ = Effect
+@functools.cache
+def _keyword_only(name: str) -> frozenset[str]:
+    if name in own.TABLE:
+        return frozenset()
+    return frozenset(argument.name for argument in overload(name)._schema.arguments if argument.kwarg_only)
