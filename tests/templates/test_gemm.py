@@ -1,0 +1,74 @@
+"""Matrix products of the template against torch, on the interpreter: ragged sizes, strides, batches, epilogues."""
+
+import pytest
+import torch
+
+from monograph.codegen.target import generic
+from monograph.loops import interpret, verifier
+from monograph.loops.nodes import Buffer, Store, load, op
+from monograph.runtime import derive
+from monograph.templates import gemm, pack
+from monograph.templates.arith import add, mul
+
+TARGET = generic(256)
+F32 = torch.float32
+
+
+def run(kernel, arrays):
+    verifier.verify(kernel)
+    assert interpret.run(kernel, arrays) is None
+
+
+def product(a, b, *, panel=None, bias=None):
+    """a (.., m, k) @ b (.., k, n) through the template; with `panel` b is packed."""
+    *batch, m, k = a.shape
+    n = b.shape[-1]
+    batch = tuple(batch)
+    cut = gemm.plan(batch, m, n, k, a.dtype, TARGET, panel=panel)
+    out = torch.full((*batch, m, n), float("nan"))
+    data = b if panel is None else derive.apply(pack.gemm(batch, k, n, panel), b)
+    buffers = [Buffer(name, F32, 1 + sum((size - 1) * stride for size, stride in zip(t.shape, t.stride(), strict=True))) for name, t in (("a", a), ("b", data), ("bias", a if bias is None else bias), ("c", out))]
+    strides = b.stride() if panel is None else (*data.stride()[:-3], 0, 0)
+    arguments = tuple(buffers if bias is not None else [buffers[0], buffers[1], buffers[3]])
+    spec = gemm.Spec(batch, m, n, k, F32, gemm.Operand(buffers[0], a.stride()), gemm.Operand(buffers[1], strides),
+                     panel is not None, arguments, cut)
+
+    def epilogue(acc, at):
+        if bias is not None:
+            acc = op("add", acc, load(buffers[2], at[-1]), dtype=F32)
+        return [Store(buffers[3], add(*(mul(x, s) for x, s in zip(at, out.stride(), strict=True))), acc)]
+
+    kernel = gemm.build("g", spec, epilogue, TARGET)
+    run(kernel, [a, data, *([bias] if bias is not None else []), out])
+    return out
+
+
+@pytest.mark.parametrize("m, n, k, panel", [(1, 9, 5, 8), (7, 16, 10, 16), (13, 30, 9, 24), (6, 20, 400, 16)])
+def test_packed_weight_with_bias(m, n, k, panel):
+    a, b, bias = torch.randn(m, k), torch.randn(k, n), torch.randn(n)
+    out = product(a, b, panel=panel, bias=bias)
+    torch.testing.assert_close(out, a @ b + bias, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("m, n, k", [(5, 3, 4), (9, 21, 6), (2, 17, 400)])
+def test_activation_operand_is_read_in_place_or_packed_by_the_kernel(m, n, k, transposed):
+    a = torch.randn(2, m, k)
+    b = torch.randn(2, n, k).mT if transposed else torch.randn(2, k, n)
+    out = product(a, b)
+    torch.testing.assert_close(out, a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_strided_rows_and_transposed_a():
+    a, b = torch.randn(11, 14).t()[:, 2:9], torch.randn(7, 10)
+    a = a.contiguous().t().contiguous().t()          # k is the strided dim
+    out = product(a, b, panel=16)
+    torch.testing.assert_close(out, a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_large_products_are_parallel_and_small_ones_are_not():
+    for size, kind in ((256, "parallel"), (16, "serial")):
+        cut = gemm.plan((), size, size, size, F32, TARGET)
+        operand = gemm.Operand(Buffer("a", F32, size * size), (size, 1))
+        spec = gemm.Spec((), size, size, size, F32, operand, operand, False, (operand.buffer,), cut)
+        assert gemm.build("g", spec, lambda acc, at: [], TARGET).body[0].kind == kind
