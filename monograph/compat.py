@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
     "device_modes", "dispatch_mode_depth", "fake_tensor_mode", "function_mode_depth", "functorch_level",
-    "global_module_hooks", "plain_torch", "tensor_guards",
+    "global_module_hooks", "plain_torch", "storage_id", "tensor_guards",
 ]
 
 
@@ -70,3 +70,8 @@ def tensor_guards(tensors: Any) -> Any:
     sizes = [list(tensor.size()) for tensor in tensors]
     strides = [list(tensor.stride()) for tensor in tensors]
     return guards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
+
+
+def storage_id(tensor: torch.Tensor) -> int:
+    """The identity of a tensor's storage while it lives."""
+    return tensor.untyped_storage()._cdata    # 2.13
