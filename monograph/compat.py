@@ -63,7 +63,7 @@ def global_module_hooks() -> dict[str, Any]:
 
 
 def tensor_guards(tensors: Any) -> Any:
-    """An object whose `check(*tensors)` compares class, dtype, device, sizes, strides, ...; None where torch lacks it."""
+    """An object whose `check(*tensors)` compares class, dtype, device, sizes, strides; None where torch lacks it."""
     guards = getattr(torch._C._dynamo.guards, "TensorGuards", None)   # 2.13
     if guards is None or not all(tensor.layout is torch.strided for tensor in tensors):
         return None
