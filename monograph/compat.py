@@ -18,8 +18,10 @@ from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
-    "device_modes", "dispatch_mode_depth", "fake_tensor_mode", "function_mode_depth", "functorch_level",
-    "global_module_hooks", "plain_torch", "storage_id", "tensor_guards",
+    "after_optimizer_step", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",
+    "empty_strided_cpu", "fake_tensor_mode", "function_mode_depth", "functorch_level", "global_module_hooks",
+    "impl_address", "kernels_only", "overload", "plain_torch", "schema_arguments", "storage_address", "storage_id",
+    "tensor_guards", "version",
 ]
 
 
@@ -75,3 +77,62 @@ def tensor_guards(tensors: Any) -> Any:
 def storage_id(tensor: torch.Tensor) -> int:
     """The identity of a tensor's storage while it lives."""
     return tensor.untyped_storage()._cdata    # 2.13
+
+
+def impl_address(tensor: torch.Tensor) -> int:
+    """Address of the C++ tensor behind a Python one."""
+    return tensor._cdata    # 2.13
+
+
+def storage_address(tensor: torch.Tensor) -> int:
+    """Address of the C++ storage object of a tensor."""
+    return tensor.untyped_storage()._cdata    # 2.13
+
+
+def dispatch_keys(tensor: torch.Tensor) -> int:
+    """The dispatch key set of a tensor as its bits."""
+    return torch._C._dispatch_keys(tensor).raw_repr()    # 2.13
+
+
+def version(tensor: torch.Tensor) -> int:
+    """How often the tensor was written in place; -1 for inference tensors, which do not count."""
+    return -1 if tensor.is_inference() else tensor._version    # 2.13
+
+
+_fast_empty: Any = getattr(torch._C._dynamo.guards, "_empty_strided_cpu", None)    # 2.13
+
+
+def empty_strided(size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """An uninitialised CPU tensor, whatever modes are active."""
+    return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
+
+
+empty_strided_cpu = empty_strided if _fast_empty is None else _fast_empty
+"""`empty_strided` without argument parsing or dispatch."""
+
+
+@contextlib.contextmanager
+def kernels_only() -> Iterator[None]:
+    """Op calls inside go straight to their CPU kernels: no autograd, no autocast, no modes."""
+    autocast = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)    # 2.13
+    with torch._C._ExcludeDispatchKeyGuard(autocast), torch.no_grad(), _disable_current_modes():    # 2.13
+        yield
+
+
+def overload(name: str) -> Any:
+    """The torch overload called `namespace.packet.overload`; KeyError where torch has none."""
+    try:
+        namespace, packet, overload_name = name.split(".")
+        return getattr(getattr(getattr(torch.ops, namespace), packet), overload_name)
+    except (AttributeError, ValueError) as error:
+        raise KeyError(name) from error
+
+
+def schema_arguments(overload: Any) -> list[Any]:
+    """The parameters of an overload: each has `name`, `type`, `kwarg_only`."""
+    return overload._schema.arguments    # 2.13
+
+
+def after_optimizer_step(hook: Any) -> Any:
+    """Call `hook(optimizer, args, kwargs)` after every step of every optimiser; returns a handle."""
+    return torch.optim.optimizer.register_optimizer_step_post_hook(hook)    # 2.13, public
