@@ -11,13 +11,22 @@ from typing import Any
 
 import torch
 from torch._C._functorch import maybe_current_level  # 2.13
-from torch._subclasses.fake_tensor import FakeTensorMode  # 2.13
+from torch._subclasses.fake_tensor import (  # 2.13
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv  # 2.13
 from torch.nn.modules import module as _module
 from torch.overrides import _get_current_function_mode_stack  # 2.13
 from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
+    "FakeTensor", "NEEDS_VALUE", "below_autograd", "composite_kernel", "current_backward_sequence", "fake_from_storage",
+    "is_composite", "last_sequence", "run_fake", "set_version", "symbolic_fake_mode",
     "after_optimizer_step", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",
     "empty_strided_cpu", "fake_tensor_mode", "function_mode_depth", "functorch_level", "global_module_hooks",
     "impl_address", "kernels_only", "overload", "plain_torch", "schema_arguments", "storage_address", "storage_id",
@@ -136,3 +145,64 @@ def schema_arguments(overload: Any) -> list[Any]:
 def after_optimizer_step(hook: Any) -> Any:
     """Call `hook(optimizer, args, kwargs)` after every step of every optimiser; returns a handle."""
     return torch.optim.optimizer.register_optimizer_step_post_hook(hook)    # 2.13, public
+
+
+NEEDS_VALUE = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)    # 2.13
+"""What fake tensors raise when a result depends on a tensor's values."""
+
+NO_FAKE_KERNEL = UnsupportedOperatorException    # 2.13
+
+
+def symbolic_fake_mode() -> Any:
+    """Tensors without data whose sizes may be symbols."""
+    return FakeTensorMode(shape_env=ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False))    # 2.13
+
+
+def fake_from_storage(mode: Any, storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
+    """A fake CPU tensor over a meta storage, with the dtype, sizes, strides and offset of `like`."""
+    meta = torch.empty(0, dtype=like.dtype, device="meta")
+    meta.set_(storage, like.storage_offset(), like.shape, like.stride())
+    if like.is_conj():
+        meta = torch._C._set_conj(meta, True) or meta    # 2.13
+    if like.is_neg():
+        meta = torch._C._set_neg(meta, True) or meta    # 2.13
+    return FakeTensor(mode, meta, torch.device("cpu"))    # 2.13
+
+
+def run_fake(mode: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    """One op on fake tensors, from inside a dispatch handler."""
+    return mode.__torch_dispatch__(func, (), args, kwargs)
+
+
+def below_autograd() -> Any:
+    """Op calls inside skip autograd's kernels, so that composite ops reach dispatch modes whole."""
+    return torch._C._AutoDispatchBelowAutograd()    # 2.13
+
+
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd    # 2.13
+
+
+def is_composite(func: Any) -> bool:
+    """Whether torch defines the op by other ops alone."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _COMPOSITE))    # 2.13
+
+
+def composite_kernel(func: Any, args: Any, kwargs: Any) -> Any:
+    """Run torch's own definition of a composite op, as eager does (not a Python decomposition registered for it)."""
+    return func._op_dk(_COMPOSITE, *args, **kwargs)    # 2.13
+
+
+def last_sequence() -> int:
+    """The number autograd gave to the node it made last in this thread."""
+    return torch._C._autograd._get_sequence_nr() - 1    # 2.13
+
+
+def current_backward_sequence() -> int | None:
+    """The number of the node whose backward is running, None outside of one."""
+    node = torch._C._current_autograd_node()    # 2.13
+    return None if node is None else node._sequence_nr()
+
+
+def set_version(tensor: torch.Tensor, version: int) -> None:
+    """Set the count of in-place writes."""
+    torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))    # 2.13
