@@ -11,10 +11,11 @@ list op names. The vocabulary itself stands in `monograph.ops`.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Effect", "Op", "Parameter", "ParameterKind", "Trait", "NO_DEFAULT"]
+__all__ = ["Effect", "Op", "Parameter", "ParameterKind", "Trait", "NO_DEFAULT", "freeze"]
 
 
 class Trait(enum.Enum):
@@ -96,5 +97,36 @@ class Op:
     def attribute_parameters(self) -> tuple[Parameter, ...]:
         return tuple(p for p in self.parameters if not p.is_operand)
 
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Sort a call's arguments into operand slots and attributes, defaults filled in.
+
+        Raises TypeError where the call does not fit the parameters.
+        """
+        operands: list[Any] = []
+        attributes: dict[str, Any] = {}
+        names = {parameter.name for parameter in self.parameters}
+        if len(args) > len(self.parameters) or not names.issuperset(kwargs):
+            unknown = sorted(set(kwargs) - names) or f"{len(args)} arguments"
+            raise TypeError(f"{self.name} has no parameters for {unknown}")
+        for position, parameter in enumerate(self.parameters):
+            if position < len(args):
+                value = args[position]
+            elif parameter.name in kwargs:
+                value = kwargs[parameter.name]
+            elif parameter.default is not NO_DEFAULT:
+                value = parameter.default
+            else:
+                raise TypeError(f"{self.name}: no value for {parameter.name!r}")
+            if parameter.is_operand:
+                operands.append(freeze(value))
+            else:
+                attributes[parameter.name] = freeze(value)
+        return tuple(operands), attributes
+
     def __str__(self) -> str:
         return self.name
+
+
+def freeze(value: Any) -> Any:
+    """Lists as tuples, at any depth."""
+    return tuple(freeze(entry) for entry in value) if isinstance(value, (list, tuple)) else value

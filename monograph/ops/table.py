@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from monograph.ir.graph import Attribute, Operand
-from monograph.ir.op import NO_DEFAULT, Op, Parameter, ParameterKind
+from monograph.ir.op import NO_DEFAULT, Op, Parameter, ParameterKind, freeze
 from monograph.ops import own, traits
 
 __all__ = ["bind", "lookup", "of_overload", "overload", "unbind"]
@@ -45,12 +45,8 @@ def _parameter(argument: Any) -> Parameter:
         "List[Optional[Tensor]]": ParameterKind.TENSORS,
         "Optional[List[Tensor]]": ParameterKind.TENSORS,
     }.get(str(argument.type), ParameterKind.ATTRIBUTE)
-    default = _freeze(argument.default_value) if argument.has_default_value() else NO_DEFAULT
+    default = freeze(argument.default_value) if argument.has_default_value() else NO_DEFAULT
     return Parameter(argument.name, kind, default)
-
-
-def _freeze(value: Any) -> Any:
-    return tuple(_freeze(entry) for entry in value) if isinstance(value, (list, tuple)) else value
 
 
 @functools.cache
@@ -73,23 +69,7 @@ def lookup(name: str) -> Op:
 
 def bind(op: Op, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Operand, ...], dict[str, Attribute]]:
     """Sort a call's arguments into operand slots and attributes, defaults filled in."""
-    operands: list[Operand] = []
-    attributes: dict[str, Attribute] = {}
-    for position, parameter in enumerate(op.parameters):
-        if position < len(args):
-            value = args[position]
-        elif parameter.name in kwargs:
-            value = kwargs[parameter.name]
-        elif parameter.default is not NO_DEFAULT:
-            value = parameter.default
-        else:
-            raise TypeError(f"{op.name}: no value for {parameter.name!r}")
-        value = _freeze(value)
-        if parameter.is_operand:
-            operands.append(value)
-        else:
-            attributes[parameter.name] = value
-    return tuple(operands), attributes
+    return op.bind(args, kwargs)
 
 
 def unbind(op: Op, operands: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -66,7 +66,9 @@ def test_cond_and_while_run_their_regions():
     then.outputs = [Builder(then).call("aten.neg.default", grown)]
     otherwise.outputs = [grown]
     graph.outputs = list(b.region("mono.cond", b.call("aten.gt.Scalar", limit, 5.0), regions=(then, otherwise)))
-    run = lambda limit: evaluate.evaluate(graph, [torch.tensor([1.0, 2.0]), torch.tensor(limit)], check=True)[0]
+    def run(limit):
+        return evaluate.evaluate(graph, [torch.tensor([1.0, 2.0]), torch.tensor(limit)], check=True)[0]
+
     assert run(4.0).tolist() == [2.0, 4.0]
     assert run(10.0).tolist() == [-4.0, -8.0]
 
