@@ -12,7 +12,10 @@ import torch
 
 from monograph.loops.nodes import INDEX, Const, Expr, index, op
 
-__all__ = ["add", "ceil_div", "floordiv", "less", "maximum", "minimum", "mod", "mul", "remaining", "round_up", "sub", "unravel", "where"]
+__all__ = [
+    "add", "ceil_div", "equal", "floordiv", "less", "maximum", "minimum", "mod", "mul", "remaining", "round_up", "sub",
+    "unravel", "where",
+]
 
 Term = Expr | int
 
@@ -110,6 +113,10 @@ def maximum(a: Term, b: Term) -> Expr:
 
 def less(a: Term, b: Term) -> Expr:
     return op("lt", expr(a), expr(b), dtype=torch.bool)
+
+
+def equal(a: Term, b: Term) -> Expr:
+    return op("eq", expr(a), expr(b), dtype=torch.bool)
 
 
 def where(condition: Expr, a: Term, b: Term) -> Expr:
