@@ -156,7 +156,7 @@ class Op(Expr):
 _table: weakref.WeakValueDictionary[tuple[Any, ...], Expr] = weakref.WeakValueDictionary()
 
 
-def _share(
+def share(
     cls: type, key: tuple[Any, ...], dtype: torch.dtype, args: tuple[Expr, ...], loc: SourceLoc | None, **fields: Any
 ) -> Any:
     full = (cls, dtype, *key)
@@ -171,7 +171,7 @@ def _share(
 
 def const(value: int | float | bool, dtype: torch.dtype) -> Const:
     """A constant; `0.0` and `-0.0`, and the NaNs, are told apart."""
-    return _share(Const, (type(value), repr(value)), dtype, (), None, value=value)
+    return share(Const, (type(value), repr(value)), dtype, (), None, value=value)
 
 
 def index(value: int) -> Const:
@@ -180,11 +180,11 @@ def index(value: int) -> Const:
 
 
 def var(name: str) -> Var:
-    return _share(Var, (name,), INDEX, (), None, name=name)
+    return share(Var, (name,), INDEX, (), None, name=name)
 
 
 def carry(loop: For, position: int) -> Carry:
-    return _share(Carry, (id(loop), position), loop.carried[position].dtype, (), None, loop=loop, position=position)
+    return share(Carry, (id(loop), position), loop.carried[position].dtype, (), None, loop=loop, position=position)
 
 
 def load(
@@ -195,12 +195,12 @@ def load(
     if mask is not None:
         zero = const(False if buffer.dtype is torch.bool else 0, buffer.dtype)
         args = (index, mask, other if other is not None else zero)
-    return _share(Load, (id(buffer), *args), buffer.dtype, args, loc, buffer=buffer)
+    return share(Load, (id(buffer), *args), buffer.dtype, args, loc, buffer=buffer)
 
 
 def op(name: str, *args: Expr, dtype: torch.dtype, loc: SourceLoc | None = None) -> Op:
     """Operation `name` of the table in `loops.math`, with result type `dtype`."""
-    return _share(Op, (name, *args), dtype, args, loc, name=name)
+    return share(Op, (name, *args), dtype, args, loc, name=name)
 
 
 @dataclass(eq=False, slots=True)

@@ -1,0 +1,203 @@
+"""The value of any tensor of an item at any coordinates, as one expression ("define by run").
+
+    Values.at(value, coordinates)    an expression of the tensor's own dtype; coordinates are i64 expressions
+    Values.bind(value, fn)           from now on `at` asks `fn(coordinates)` for it
+    Values.store(value, coordinates, expr)    a Store into the value's buffer, through its layout
+
+What each op computes is said by rules, one table per family (`lower_pointwise`, `lower_view`, ...):
+
+    Rule = (values, node, k, coordinates) -> Expr        result k of the node
+
+`where(condition)` puts everything built inside it under a mask: loads that might leave their buffer become masked,
+checks only count where the condition holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import torch
+
+from monograph.errors import CompileError
+from monograph.ir.graph import Node, Value
+from monograph.ir.types import ScalarType, TensorType
+from monograph.loops.affine import Affine, strides_of
+from monograph.loops.lower_terms import Free
+from monograph.loops.nodes import Buffer, Check, Const, Expr, Store, Var, const, index, load, var
+from monograph.schedule.kernel import Schedule
+from monograph.source import SourceLoc
+
+__all__ = ["Coordinates", "Rule", "Values", "dtype_of", "shape_of"]
+
+Coordinates: TypeAlias = tuple[Expr, ...]
+Rule: TypeAlias = "Callable[[Values, Node, int, Coordinates], Expr]"
+SCALARS = {"int": torch.int64, "float": torch.float64, "bool": torch.bool}
+
+
+class ItemLike(Protocol):
+    """What lowering needs of an item of the schedule."""
+
+    @property
+    def nodes(self) -> list[Node]: ...
+    inputs: list[Value]
+    outputs: list[Value]
+
+
+def shape_of(value: Value) -> tuple[int, ...]:
+    """The static shape; a number has none."""
+    if isinstance(value.type, ScalarType):
+        return ()
+    return tuple(int(size) for size in value.type.shape)    # type: ignore[arg-type]
+
+
+def dtype_of(value: Value) -> torch.dtype:
+    return SCALARS[value.type.kind] if isinstance(value.type, ScalarType) else value.type.dtype
+
+
+class Values:
+    """Composes values of one item; owns the kernel's argument buffers."""
+
+    rules: Mapping[str, Rule] = {}
+
+    def __init__(self, item: ItemLike, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.affine = Affine()
+        self.free = Free()
+        self.checks: list[Check] = []
+        self.mask: Expr | None = None
+        self.inside = set(item.nodes)
+        self.sources = {value: self._buffer(value, f"in{i}") for i, value in enumerate(item.inputs)}
+        self.targets = {value: self._buffer(value, f"out{i}") for i, value in enumerate(item.outputs)}
+        self._bound: dict[Value, Callable[[Coordinates], Expr]] = {}
+        self._memo: dict[tuple[Any, ...], Expr] = {}
+        self._tokens = itertools.count()
+
+    # Buffers.
+
+    def strides(self, value: Value) -> tuple[int, ...]:
+        """Strides of the memory a materialised value lives in."""
+        layout = self.schedule.layouts.get(value)
+        if layout is not None:
+            return tuple(layout.strides)
+        if isinstance(value.type, TensorType) and value.type.strides is not None:
+            return tuple(int(stride) for stride in value.type.strides)      # type: ignore[arg-type]
+        return strides_of(shape_of(value))
+
+    def _buffer(self, value: Value, name: str) -> Buffer:
+        shape = shape_of(value)
+        extent = 1 + sum((size - 1) * stride for size, stride in zip(shape, self.strides(value)))
+        return Buffer(name, dtype_of(value), 0 if 0 in shape else extent)
+
+    def arguments(self) -> list[Buffer]:
+        """Inputs, outputs, and the error record when there are checks."""
+        error = [Buffer("error", torch.int64, 8, "error")] if self.checks else []
+        return [*self.sources.values(), *self.targets.values(), *error]
+
+    # Variables.
+
+    def variable(self, extent: int, avoid: frozenset[Var] = frozenset()) -> Var:
+        """A variable of range [0, extent) outside of `avoid`; the same one for the same question.
+
+        Sharing names between the loops of outputs and reductions makes equal work equal expressions.
+        """
+        for n in itertools.count():
+            candidate = var(f"i{extent}_{n}" if n else f"i{extent}")
+            if candidate not in avoid:
+                self.affine.extents[candidate] = extent
+                return candidate
+        raise AssertionError
+
+    def domain(self, variable: Var, extent: int) -> Var:
+        """Tell the range [0, extent) of a variable made elsewhere."""
+        self.affine.extents[variable] = extent
+        return variable
+
+    def token(self, node: Node) -> str:
+        """A name for a scan."""
+        return f"{node.op.name}#{next(self._tokens)}"
+
+    # Values.
+
+    def bind(self, value: Value, fn: Callable[[Coordinates], Expr]) -> None:
+        """Use `fn(coordinates)` as the value from now on."""
+        self._bound[value] = fn
+        self._memo.clear()
+
+    def at(self, value: Value, coordinates: Sequence[Expr]) -> Expr:
+        """The element of `value` at `coordinates`, one i64 expression per dim."""
+        point = tuple(coordinates)
+        key = (value, point, self.mask)
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = self._compute(value, point)
+        return found
+
+    def _compute(self, value: Value, point: Coordinates) -> Expr:
+        bound = self._bound.get(value)
+        if bound is not None:
+            return bound(point)
+        node = value.node
+        if node is not None and node in self.inside:
+            rule = self.rules.get(node.op.name)
+            if rule is None:
+                raise CompileError(f"no kernel for {node.op.name}", loc=node.loc)
+            return rule(self, node, value.index, point)
+        return self.load(self.sources[value], self.affine.dot(point, self.strides(value)))
+
+    def load(self, buffer: Buffer, position: Expr, loc: SourceLoc | None = None) -> Expr:
+        """buffer[position], masked when the position may be outside."""
+        if self.mask is None or self.affine.inside(position, buffer.size):
+            return load(buffer, position, loc=loc)
+        if isinstance(self.mask, Const) and not self.mask.value:
+            return const(False if buffer.dtype is torch.bool else 0, buffer.dtype)
+        return load(buffer, position, self.mask, loc=loc)
+
+    def store(self, value: Value, coordinates: Sequence[Expr], expr: Expr, mask: Expr | None = None) -> Store:
+        """Write one element of an output through its layout."""
+        assert expr.dtype is dtype_of(value), (expr.dtype, value)
+        loc = value.node.loc if value.node is not None else None
+        return Store(self.targets[value], self.affine.dot(coordinates, self.strides(value)), expr, mask, loc)
+
+    # Conditions.
+
+    @contextlib.contextmanager
+    def where(self, condition: Expr) -> Iterator[None]:
+        """Inside, expressions matter only where `condition` holds."""
+        outer = self.mask
+        self.mask = condition if outer is None else self.affine.op("and", outer, condition, dtype=torch.bool)
+        if isinstance(self.mask, Const) and self.mask.value:
+            self.mask = None
+        try:
+            yield
+        finally:
+            self.mask = outer
+
+    def choose(self, condition: Expr, then: Callable[[], Expr], otherwise: Callable[[], Expr]) -> Expr:
+        """`then()` where the condition holds, `otherwise()` elsewhere; each loads only where it counts."""
+        if isinstance(condition, Const):
+            return then() if condition.value else otherwise()
+        with self.where(condition):
+            yes = then()
+        with self.where(self.affine.op("not", condition, dtype=torch.bool)):
+            no = otherwise()
+        return self.affine.op("select", condition, yes, no, dtype=yes.dtype)
+
+    def check(self, condition: Expr, exception: str, message: str, values: Sequence[Expr], node: Node) -> None:
+        """The program raises where `condition` is false (and counts)."""
+        if self.mask is not None:
+            ignored = self.affine.op("not", self.mask, dtype=torch.bool)
+            condition = self.affine.op("or", ignored, condition, dtype=torch.bool)
+        if isinstance(condition, Const) and condition.value:
+            return
+        if any(check.condition is condition for check in self.checks):
+            return
+        self.checks.append(
+            Check(condition, len(self.checks) + 1, tuple(values), node.loc, exception=exception, message=message)
+        )
+
+    def below(self, expr: Expr, limit: int) -> Expr:
+        """expr < limit"""
+        return self.affine.op("lt", expr, index(limit), dtype=torch.bool)
