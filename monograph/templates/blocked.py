@@ -51,7 +51,7 @@ class Work:
     columns: Callable[[Expr], tuple[Expr, Expr]]
     row: Callable[[Expr, int, Expr, Expr, Expr], Factor]        # start, m, p, kb, lane
     column: Callable[[Expr, Expr, Expr], Factor]                # p, kb, lane
-    finish: Callable[[Expr, Expr, Expr, Expr], list[Stmt]]      # accumulated, row, p, column counted from columns' shift
+    finish: Callable[[Expr, Expr, Expr, Expr], list[Stmt]]      # accumulated, row, p, column from the shift on
 
 
 def scratch(work: Work) -> Buffer:

@@ -104,7 +104,8 @@ def plan(
     pixels, each = shape.oh * shape.ow, shape.o // shape.groups
     if shape.depthwise:
         nv = 2 if shape.c >= 2 * lanes else 1
-        chosen, nr, panels = tile.Tile(min(4, shape.ow), nv), min(nv * lanes, shape.c), arith.ceil_div(shape.c, nv * lanes)
+        chosen, nr = tile.Tile(min(4, pixels), nv), min(nv * lanes, shape.c)
+        panels = arith.ceil_div(shape.c, nr)
     else:
         chosen = tile.choose(pixels, each, dtype, target, panel=panel)
         nr = panel if panel is not None else chosen.nv * lanes
@@ -146,7 +147,8 @@ def _split(shape: Shape, chosen: tile.Tile, nr: int, panels: int, stage: bool) -
     # The last group of rows must hold a whole tile.
     row_choices = {rows for rows in row_choices if (shape.oh % rows or rows) * shape.ow >= chosen.mr}
     group_choices = {arith.ceil_div(panels, parts) for parts in (1, 2, 4, 8, 16, 32) if parts <= panels}
-    return min(((rows, group) for rows in row_choices for group in group_choices), key=lambda c: (cost(*c), -c[0], -c[1]))
+    choices = [(rows, group) for rows in row_choices for group in group_choices]
+    return min(choices, key=lambda choice: (cost(*choice), -choice[0], -choice[1]))
 
 
 def build(name: str, spec: Spec, epilogue: Epilogue, target: Machine) -> Kernel:

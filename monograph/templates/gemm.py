@@ -94,7 +94,8 @@ def plan(
     column_groups = min(panels, max(1, wanted // row_groups))
     if row_groups * column_groups < wanted:
         row_groups = min(tiles, max(row_groups, wanted // column_groups))
-    return Plan(chosen.mr, chosen.nv, nr, kc, arith.ceil_div(tiles, row_groups), arith.ceil_div(panels, column_groups), True)
+    row_tiles, group = arith.ceil_div(tiles, row_groups), arith.ceil_div(panels, column_groups)
+    return Plan(chosen.mr, chosen.nv, nr, kc, row_tiles, group, True)
 
 
 def build(name: str, spec: Spec, epilogue: Epilogue, target: Machine) -> Kernel:
@@ -138,7 +139,8 @@ class _Share:
         )
 
     def reductions(self, kb: Expr) -> list[Reduction]:
-        return [Reduction("k", index(0), arith.remaining(mul(kb, self.cut.kc), self.cut.kc, self.spec.k), tile.K_UNROLL)]
+        length = arith.remaining(mul(kb, self.cut.kc), self.cut.kc, self.spec.k)
+        return [Reduction("k", index(0), length, tile.K_UNROLL)]
 
     def rows(self, t: Expr) -> tuple[Expr, Expr]:
         first = mul(add(self.first_tile, t), self.cut.mr)

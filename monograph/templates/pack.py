@@ -7,8 +7,6 @@ depthwise  w (c, 1, kh, kw)      -> (kh, kw, c)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from monograph.templates.arith import ceil_div
 
 __all__ = ["Step", "conv", "depthwise", "gemm"]
@@ -26,9 +24,10 @@ def gemm(batch: tuple[int, ...], k: int, n: int, nr: int, *, columns_first: bool
     rank, panels = len(batch), ceil_div(n, nr)
     padding = panels * nr - n
     lead = tuple(range(rank))
+    pad = _pad_last(rank + 2, rank if columns_first else rank + 1, padding)
     if columns_first:
-        return (*_pad_last(rank + 2, rank, padding), ("reshape", (*batch, panels, nr, k)), ("permute", (*lead, rank, rank + 2, rank + 1)))
-    return (*_pad_last(rank + 2, rank + 1, padding), ("reshape", (*batch, k, panels, nr)), ("permute", (*lead, rank + 1, rank, rank + 2)))
+        return (*pad, ("reshape", (*batch, panels, nr, k)), ("permute", (*lead, rank, rank + 2, rank + 1)))
+    return (*pad, ("reshape", (*batch, k, panels, nr)), ("permute", (*lead, rank + 1, rank, rank + 2)))
 
 
 def conv(o: int, c: int, kh: int, kw: int, groups: int, nr: int) -> tuple[Step, ...]:

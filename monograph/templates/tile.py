@@ -56,7 +56,7 @@ class Tile:
 
 
 def choose(m: int, n: int, dtype: torch.dtype, target: Machine, *, panel: int | None = None) -> Tile:
-    """The tile with the least work for an m x n result, padding of rows and columns counted; `panel` fixes its columns."""
+    """The tile with the least work for an m x n result, padding counted; `panel` fixes its columns."""
     lanes = target.lanes(dtype)
     embedded_broadcast = target.vector_bits == 512
 

@@ -1,5 +1,7 @@
 """Convolutions of the template against torch, on the interpreter."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -66,8 +68,4 @@ def test_against_torch(case, channels_last):
 
 def test_long_reductions_are_cut_into_blocks():
     x = torch.randn(1, 8, 3, 3).to(memory_format=torch.channels_last)
-    def cut(plan):
-        from dataclasses import replace
-        return replace(plan, block=12)
-
-    convolve(x, torch.randn(8, 8, 3, 3), torch.randn(8), padding=(1, 1), change=cut)
+    convolve(x, torch.randn(8, 8, 3, 3), torch.randn(8), padding=(1, 1), change=lambda cut: replace(cut, block=12))

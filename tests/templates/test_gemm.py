@@ -19,6 +19,10 @@ def run(kernel, arrays):
     assert interpret.run(kernel, arrays) is None
 
 
+def extent(t):
+    return 1 + sum((size - 1) * stride for size, stride in zip(t.shape, t.stride(), strict=True))
+
+
 def product(a, b, *, panel=None, bias=None):
     """a (.., m, k) @ b (.., k, n) through the template; with `panel` b is packed."""
     *batch, m, k = a.shape
@@ -27,7 +31,8 @@ def product(a, b, *, panel=None, bias=None):
     cut = gemm.plan(batch, m, n, k, a.dtype, TARGET, panel=panel)
     out = torch.full((*batch, m, n), float("nan"))
     data = b if panel is None else derive.apply(pack.gemm(batch, k, n, panel), b)
-    buffers = [Buffer(name, F32, 1 + sum((size - 1) * stride for size, stride in zip(t.shape, t.stride(), strict=True))) for name, t in (("a", a), ("b", data), ("bias", a if bias is None else bias), ("c", out))]
+    tensors = {"a": a, "b": data, "bias": a if bias is None else bias, "c": out}
+    buffers = [Buffer(name, F32, extent(t)) for name, t in tensors.items()]
     strides = b.stride() if panel is None else (*data.stride()[:-3], 0, 0)
     arguments = tuple(buffers if bias is not None else [buffers[0], buffers[1], buffers[3]])
     spec = gemm.Spec(batch, m, n, k, F32, gemm.Operand(buffers[0], a.stride()), gemm.Operand(buffers[1], strides),
