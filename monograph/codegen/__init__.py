@@ -1,1 +1,1 @@
-"""TODO"""
+"""From the loop IR to machine code."""

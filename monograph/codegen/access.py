@@ -1,0 +1,366 @@
+"""Loads and stores: addresses, and the shape an access has in the variable of the vector loop.
+
+    index = sum(coefficient * atom) + constant
+
+The part of an address that a loop does not change is computed outside it. In a vector loop the
+coefficient of the variable decides: 0 one scalar, 1 a vector, -1 a reversed vector, anything else, or an
+index that is itself varying, lane by lane (or the target's gather).
+
+A masked access never touches memory its mask excludes: a masked load reads zeros of our own there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from monograph.codegen import casts
+from monograph.codegen.text import Value, overload_suffix, type_name
+from monograph.codegen.types import constant, memory
+from monograph.loops.nodes import Buffer, Const, Expr, Load, Store, Var
+
+if TYPE_CHECKING:
+    from monograph.codegen.function import Function, Lanes
+
+__all__ = ["load", "needs", "store"]
+
+GATHER = None       # the stride of an access whose index varies otherwise than affinely
+
+
+def stride(fn: Function, index: Expr) -> int | None:
+    """How far the index moves per lane; None when that is no constant."""
+    if fn.vector is None:
+        return 0
+    terms = fn.facts.linear(index).terms
+    variable = fn.vector.loop.var
+    if any(atom is not variable and fn.is_varying(atom) for atom in terms):
+        return GATHER
+    return terms.get(variable, 0)
+
+
+def needs(fn: Function, load: Load) -> tuple[Expr, ...]:
+    """The expressions whose values `load` uses."""
+    rest = load.args[1:]
+    if stride(fn, load.index) is GATHER:
+        return (load.index, *rest)
+    return (*_atoms(fn, load.index), *rest)
+
+
+def _atoms(fn: Function, index: Expr) -> list[Expr]:
+    return [atom for atom in fn.facts.linear(index).terms if not isinstance(atom, Var)]
+
+
+def address(fn: Function, buffer: Buffer, index: Expr) -> tuple[Value, int]:
+    """Pointer and constant offset (in elements) of an affine index; of lane 0 in a vector loop."""
+    linear = fn.facts.linear(index)
+    offset = linear.constant
+    parts: dict[int, list[tuple[Value, int]]] = {}
+    for atom, coefficient in linear.terms.items():
+        if isinstance(atom, Var):
+            bound = fn.variables[atom]
+            offset += coefficient * bound.offset
+            if bound.base is not None:
+                parts.setdefault(bound.depth, []).append((bound.base, coefficient))
+            continue
+        value = fn.value(atom)
+        assert isinstance(value, Value)
+        parts.setdefault(fn.depth_of(atom), []).append((value, coefficient))
+    pointer = fn.pointers[buffer]
+    element = memory(buffer.dtype)
+    for depth in sorted(parts):
+        terms = sorted(parts[depth])
+        pointer = _advance(fn, pointer, element, depth, terms)
+    return pointer, offset
+
+
+def _advance(fn: Function, pointer: Value, element: str, depth: int, terms: list[tuple[Value, int]]) -> Value:
+    known = fn.scopes[depth].addresses
+    key = (pointer.ref, element, tuple((v.ref, c) for v, c in terms))
+    found = known.get(key)
+    if found is None:
+        def write() -> Value:
+            text = fn.text
+            at = pointer
+            for value, coefficient in terms:
+                scaled = value if coefficient == 1 else text.binary("mul", value, Value(str(coefficient), "i64"))
+                at = text.emit("ptr", 0, f"getelementptr {element}, {at}, {scaled}")
+            return at
+
+        made = fn.at(depth, write)
+        assert isinstance(made, Value)
+        found = known[key] = made
+    return found
+
+
+def _offset(fn: Function, pointer: Value, element: str, offset: int) -> Value:
+    return fn.text.emit("ptr", 0, f"getelementptr {element}, {pointer}, i64 {offset}") if offset else pointer
+
+
+# -- loads
+
+def load(fn: Function, expr: Load) -> Lanes:
+    vector = fn.vector
+    mask = fn.value(expr.mask) if expr.mask is not None else None
+    other = fn.value(expr.other) if expr.other is not None else None
+    step = stride(fn, expr.index)
+    if vector is None or not fn.is_varying(expr):
+        return _load_scalar(fn, expr, mask, other)
+    if step == 0 and (mask is None or isinstance(mask, Value)):
+        # Only `other` has lanes: one scalar, then a choice.
+        assert mask is not None
+        one = _load_scalar(fn, expr, mask, None)
+        assert isinstance(mask, Value) and other is not None and isinstance(one, Value)
+        return tuple(fn.text.select(mask, fn.splat(one, vector.lanes), o) for o in fn.spread(other))
+    guard = mask if isinstance(mask, Value) and step in (1, -1) else None      # one branchless choice of address
+    masks = _masks(fn, mask) if guard is None else vector.masks
+    others = fn.spread(other) if other is not None and expr.other is not None else None
+    if others is not None and isinstance(expr.other, Const) and not expr.other.value and str(expr.other.value) != "-0.0":
+        others = None
+    if step is GATHER:
+        indices = fn.value(expr.index)
+        assert not isinstance(indices, Value)
+        pointers = [_pointers(fn, expr.buffer, i) for i in indices]
+        return tuple(
+            _finish(fn, expr, _load_lanes(fn, expr.buffer.dtype, p, m), m, others, u)
+            for u, (p, m) in enumerate(zip(pointers, masks, strict=True))
+        )
+    base, offset = address(fn, expr.buffer, expr.index)
+    element = memory(expr.buffer.dtype)
+    result = []
+    for u, m in enumerate(masks):
+        first = offset + u * vector.lanes * step
+        if step == 1:
+            raw = _load_vector(fn, element, _guarded(fn, guard, _offset(fn, base, element, first)), m)
+        elif step == -1:
+            order = list(range(vector.lanes))[::-1]
+            at = _guarded(fn, guard, _offset(fn, base, element, first - vector.lanes + 1))
+            reversed_mask = fn.text.shuffle(m, None, order) if m is not None else None
+            raw = fn.text.shuffle(_load_vector(fn, element, at, reversed_mask), None, order)
+        else:
+            raw = _load_strided(fn, element, base, first, step, m)
+        result.append(_finish(fn, expr, raw, m if guard is None else guard, others, u))
+    return tuple(result)
+
+
+def _guarded(fn: Function, guard: Value | None, at: Value) -> Value:
+    return fn.text.select(guard, at, _zeros(fn)) if guard is not None else at
+
+
+def _finish(fn: Function, expr: Load, raw: Value, mask: Value | None, others: tuple[Value, ...] | None, u: int) -> Value:
+    value = casts.from_memory(fn.text, raw, expr.buffer.dtype)
+    if mask is None or others is None:
+        return value
+    return fn.text.select(mask, value, others[u])
+
+
+def _masks(fn: Function, mask: Lanes | None) -> tuple[Value | None, ...]:
+    """The mask of each jammed vector: the access's own and that of the loop's remainder."""
+    assert fn.vector is not None
+    if mask is None:
+        return fn.vector.masks
+    own = fn.spread(mask)
+    return tuple(m if tail is None else fn.text.binary("and", m, tail) for m, tail in zip(own, fn.vector.masks, strict=True))
+
+
+def _load_scalar(fn: Function, expr: Load, mask: Lanes | None, other: Lanes | None) -> Value:
+    text, dtype = fn.text, expr.buffer.dtype
+    element = memory(dtype)
+    base, offset = address(fn, expr.buffer, expr.index)
+    at = _offset(fn, base, element, offset)
+    if mask is not None:
+        assert isinstance(mask, Value)
+        at = text.select(mask, at, _zeros(fn))
+    value = casts.from_memory(text, text.emit(element, 0, f"load {element}, {at}, align {dtype.itemsize}"), dtype)
+    if mask is None or other is None or other == constant(0, dtype):
+        return value
+    assert isinstance(mask, Value) and isinstance(other, Value)
+    return text.select(mask, value, other)
+
+
+def _zeros(fn: Function) -> Value:
+    """Memory that may always be read: what masked loads are sent to."""
+    fn.text.module.globals["mg.zeros"] = "@mg.zeros = private constant [256 x i8] zeroinitializer, align 64"
+    return Value("@mg.zeros", "ptr")
+
+
+def _load_vector(fn: Function, element: str, at: Value, mask: Value | None) -> Value:
+    text, lanes = fn.text, _lanes(fn)
+    kind = type_name(element, lanes)
+    size = _size(element)
+    if mask is None:
+        return text.emit(element, lanes, f"load {kind}, {at}, align {size}")
+    if size >= 4 or fn.target.has_masks or mask.ref.startswith("<"):
+        name = f"llvm.masked.load.{overload_suffix(element, lanes)}.p0"
+        text.module.declare(name, kind, f"ptr, <{lanes} x i1>, {kind}")
+        return text.emit(element, lanes, f"call {kind} @{name}(ptr align {size} {at.ref}, {mask}, {kind} zeroinitializer)")
+    steps = ", ".join(f"i64 {lane}" for lane in range(lanes))
+    pointers = text.emit("ptr", lanes, f"getelementptr {element}, {at}, <{lanes} x i64> <{steps}>")
+    return _load_pointers(fn, element, pointers, mask)
+
+
+def _load_strided(fn: Function, element: str, base: Value, first: int, step: int, mask: Value | None) -> Value:
+    lanes = _lanes(fn)
+    if step == 2 and mask is None and lanes >= 4:
+        # Two overlapping vectors that end at the last element, so that nothing beyond it is read.
+        low = _load_vector(fn, element, _offset(fn, base, element, first), None)
+        high = _load_vector(fn, element, _offset(fn, base, element, first + lanes - 1), None)
+        half = lanes // 2
+        return fn.text.shuffle(low, high, [2 * i for i in range(half)] + [lanes + 2 * i + 1 for i in range(half)])
+    if mask is None:
+        return _gather_lanes(fn, element, [_offset(fn, base, element, first + lane * step) for lane in range(lanes)])
+    at = _offset(fn, base, element, first)
+    steps = ", ".join(f"i64 {lane * step}" for lane in range(lanes))
+    pointers = fn.text.emit("ptr", lanes, f"getelementptr {element}, {at}, <{lanes} x i64> <{steps}>")
+    return _load_pointers(fn, element, pointers, mask)
+
+
+def _pointers(fn: Function, buffer: Buffer, index: Value) -> Value:
+    return fn.text.emit("ptr", index.lanes, f"getelementptr {memory(buffer.dtype)}, {fn.pointers[buffer]}, {index}")
+
+
+def _load_lanes(fn: Function, dtype: torch.dtype, pointers: Value, mask: Value | None) -> Value:
+    element = memory(dtype)
+    if fn.target.has_gather and _size(element) >= 4:
+        return _gather(fn, element, pointers, mask)
+    return _load_pointers(fn, element, pointers, mask)
+
+
+def _gather(fn: Function, element: str, pointers: Value, mask: Value | None) -> Value:
+    lanes = pointers.lanes
+    kind = type_name(element, lanes)
+    where = mask if mask is not None else Value("splat (i1 true)", "i1", lanes)
+    name = f"llvm.masked.gather.{overload_suffix(element, lanes)}.v{lanes}p0"
+    fn.text.module.declare(name, kind, f"<{lanes} x ptr>, <{lanes} x i1>, {kind}")
+    size = _size(element)
+    return fn.text.emit(element, lanes, f"call {kind} @{name}({_aligned(pointers, size)}, {where}, {kind} zeroinitializer)")
+
+
+def _aligned(pointers: Value, size: int) -> str:
+    return f"{pointers.type} align {size} {pointers.ref}"
+
+
+def _load_pointers(fn: Function, element: str, pointers: Value, mask: Value | None) -> Value:
+    """One load per lane; lanes that are masked out read zeros."""
+    text = fn.text
+    if mask is not None:
+        pointers = text.select(mask, pointers, fn.splat(_zeros(fn), pointers.lanes))
+    return _gather_lanes(fn, element, [text.extract(pointers, lane) for lane in range(pointers.lanes)])
+
+
+def _gather_lanes(fn: Function, element: str, pointers: list[Value]) -> Value:
+    text = fn.text
+    result = Value("poison", element, len(pointers))
+    for lane, at in enumerate(pointers):
+        one = text.emit(element, 0, f"load {element}, {at}, align {_size(element)}")
+        result = text.insert(result, one, lane)
+    return result
+
+
+# -- stores
+
+def store(fn: Function, statement: Store) -> None:
+    """Write `statement`; the caller forgets cached loads of the buffer."""
+    dtype = statement.buffer.dtype
+    value = fn.value(statement.value)
+    mask = fn.value(statement.mask) if statement.mask is not None else None
+    step = stride(fn, statement.index)
+    uniform = fn.vector is None or (
+        step == 0 and isinstance(value, Value) and (mask is None or isinstance(mask, Value))
+    )
+    if uniform:
+        assert isinstance(value, Value)
+        _store_scalar(fn, statement, casts.to_memory(fn.text, value, dtype), mask)
+        return
+    values = [casts.to_memory(fn.text, v, dtype) for v in fn.spread(value)]
+    if isinstance(mask, Value) and mask.ref != "true":
+        skip = fn.text.label("skip")
+        take = fn.text.label("take")
+        indices = fn.value(statement.index) if step is GATHER else None
+        base, offset = address(fn, statement.buffer, statement.index) if step is not GATHER else (None, 0)
+        fn.text.line(f"br {mask}, label %{take}, label %{skip}")
+        fn.text.place(take)
+        _store_vectors(fn, statement, values, fn.vector.masks, step, indices, base, offset)  # type: ignore[union-attr]
+        fn.text.line(f"br label %{skip}")
+        fn.text.place(skip)
+        return
+    masks = _masks(fn, mask)
+    indices = fn.value(statement.index) if step is GATHER else None
+    base, offset = address(fn, statement.buffer, statement.index) if step is not GATHER else (None, 0)
+    _store_vectors(fn, statement, values, masks, step, indices, base, offset)
+
+
+def _store_vectors(
+    fn: Function, statement: Store, values: list[Value], masks: tuple[Value | None, ...],
+    step: int | None, indices: Lanes | None, base: Value | None, offset: int,
+) -> None:
+    element = memory(statement.buffer.dtype)
+    lanes = _lanes(fn)
+    for u, (value, mask) in enumerate(zip(values, masks, strict=True)):
+        if step is GATHER:
+            assert indices is not None and not isinstance(indices, Value)
+            _scatter(fn, element, value, _pointers(fn, statement.buffer, indices[u]), mask)
+            continue
+        assert base is not None
+        first = offset + u * lanes * step
+        if step == 1:
+            _store_vector(fn, element, value, _offset(fn, base, element, first), mask)
+        elif step == -1:
+            order = list(range(lanes))[::-1]
+            at = _offset(fn, base, element, first - lanes + 1)
+            backwards = fn.text.shuffle(mask, None, order) if mask is not None else None
+            _store_vector(fn, element, fn.text.shuffle(value, None, order), at, backwards)
+        else:
+            at = _offset(fn, base, element, first)
+            steps = ", ".join(f"i64 {lane * step}" for lane in range(lanes))
+            pointers = fn.text.emit("ptr", lanes, f"getelementptr {element}, {at}, <{lanes} x i64> <{steps}>")
+            _scatter(fn, element, value, pointers, mask)
+
+
+def _store_scalar(fn: Function, statement: Store, value: Value, mask: Lanes | None) -> None:
+    text = fn.text
+    element = memory(statement.buffer.dtype)
+    base, offset = address(fn, statement.buffer, statement.index)
+    skip = None
+    if mask is not None:
+        assert isinstance(mask, Value)
+        take, skip = text.label("take"), text.label("skip")
+        text.line(f"br {mask}, label %{take}, label %{skip}")
+        text.place(take)
+    text.line(f"store {value}, {_offset(fn, base, element, offset)}, align {_size(element)}")
+    if skip is not None:
+        text.line(f"br label %{skip}")
+        text.place(skip)
+
+
+def _store_vector(fn: Function, element: str, value: Value, at: Value, mask: Value | None) -> None:
+    size = _size(element)
+    if mask is None:
+        fn.text.line(f"store {value}, {at}, align {size}")
+        return
+    name = f"llvm.masked.store.{overload_suffix(element, value.lanes)}.p0"
+    fn.text.module.declare(name, "void", f"{value.type}, ptr, <{value.lanes} x i1>")
+    fn.text.line(f"call void @{name}({value}, ptr align {size} {at.ref}, {mask})")
+
+
+def _scatter(fn: Function, element: str, value: Value, pointers: Value, mask: Value | None) -> None:
+    text, size = fn.text, _size(element)
+    if mask is None and not fn.target.has_gather:
+        for lane in range(value.lanes):
+            text.line(f"store {text.extract(value, lane)}, {text.extract(pointers, lane)}, align {size}")
+        return
+    where = mask if mask is not None else Value("splat (i1 true)", "i1", value.lanes)
+    name = f"llvm.masked.scatter.{overload_suffix(element, value.lanes)}.v{value.lanes}p0"
+    text.module.declare(name, "void", f"{value.type}, <{value.lanes} x ptr>, <{value.lanes} x i1>")
+    text.line(f"call void @{name}({value}, {_aligned(pointers, size)}, {where})")
+
+
+def _lanes(fn: Function) -> int:
+    assert fn.vector is not None
+    return fn.vector.lanes
+
+
+def _size(element: str) -> int:
+    return {"double": 8, "float": 4, "half": 2}.get(element) or int(element[1:]) // 8
+
+

@@ -1,0 +1,146 @@
+"""From LLVM IR text to objects and assembly, in parallel.
+
+Kernels are spread over modules, one per worker; each worker has an LLVM context and target machine of its
+own. LLVM itself needs no lock for that; llvmlite's is passed by (`compat.llvmlite_library`), and where it
+cannot be, the same work is done under it. No mid-end passes run: vectors are explicit and code is hoisted by emission.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from monograph.codegen.llvm import emit_module
+from monograph.codegen.target import Target, initialise
+from monograph.compat import llvmlite_library
+from monograph.errors import CompileError
+from monograph.loops.nodes import Kernel
+
+__all__ = ["assembly", "compile_kernels", "compile_text"]
+
+OPTIMISE = 3                    # of instruction selection and scheduling
+SMALLEST_SHARE = 2              # kernels that make another thread worth starting
+
+
+def compile_kernels(kernels: Sequence[Kernel], target: Target, jobs: int | None = None) -> list[bytes]:
+    """ELF relocatable objects that define `i32 name(ptr)` for every kernel (names must differ)."""
+    if not kernels:
+        return []
+    workers = jobs if jobs is not None else os.cpu_count() or 1
+    workers = max(1, min(workers, len(kernels) // SMALLEST_SHARE))
+    shares = [list(kernels[i::workers]) for i in range(workers)]
+    if workers == 1:
+        return [compile_text(emit_module(shares[0], target), target)]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(lambda share: compile_text(emit_module(share, target), target), shares))
+
+
+def assembly(kernel: Kernel, target: Target) -> str:
+    """The machine code of one kernel, as text."""
+    return compile_text(emit_module([kernel], target), target, assembly=True).decode()
+
+
+def compile_text(text: str, target: Target, *, assembly: bool = False) -> bytes:
+    """Object code (or assembly) of a module's text."""
+    initialise()
+    library = _library()
+    if library is None:
+        return _compile_locked(text, target, assembly)
+    return _compile_free(library, text, target, assembly)
+
+
+def _compile_locked(text: str, target: Target, assembly: bool) -> bytes:
+    machine = llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=OPTIMISE, reloc="pic", codemodel="small",
+    )
+    try:
+        module = llvm.parse_assembly(text, llvm.create_context())
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refuses a kernel: {error}") from error
+    code = machine.emit_assembly(module).encode() if assembly else machine.emit_object(module)
+    return bytes(code)
+
+
+# -- the same through functions of our own
+
+_machines = threading.local()
+_once = threading.Lock()
+_loaded: list[Any] = []
+
+
+def _library() -> Any:
+    """The library with the signatures we need, or None."""
+    with _once:
+        if not _loaded:
+            _loaded.append(_declare(llvmlite_library()))
+    return _loaded[0]
+
+
+def _declare(library: Any) -> Any:
+    if library is None:
+        return None
+    pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
+    out = ctypes.POINTER(ctypes.c_char_p)
+    signatures: dict[str, tuple[Any, list[Any]]] = {
+        "LLVMPY_ContextCreate": (pointer, []),
+        "LLVMPY_ContextDispose": (None, [pointer]),
+        "LLVMPY_ParseAssembly": (pointer, [pointer, text, out]),
+        "LLVMPY_DisposeModule": (None, [pointer]),
+        "LLVMPY_GetTargetFromTriple": (pointer, [text, out]),
+        "LLVMPY_CreateTargetMachine": (pointer, [pointer, text, text, text, number, text, text, number, number, text]),
+        "LLVMPY_TargetMachineEmitToMemory": (pointer, [pointer, pointer, number, out]),
+        "LLVMPY_GetBufferStart": (pointer, [pointer]),
+        "LLVMPY_GetBufferSize": (ctypes.c_size_t, [pointer]),
+        "LLVMPY_DisposeMemoryBuffer": (None, [pointer]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name, None)
+        if function is None:
+            return None
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+def _machine(library: Any, target: Target) -> Any:
+    """This thread's target machine."""
+    known: dict[Target, Any] = _machines.__dict__.setdefault("known", {})
+    machine = known.get(target)
+    if machine is None:
+        message = ctypes.c_char_p()
+        described = library.LLVMPY_GetTargetFromTriple(target.triple.encode(), ctypes.byref(message))
+        machine = library.LLVMPY_CreateTargetMachine(
+            described, target.triple.encode(), target.cpu.encode(), target.features.encode(),
+            OPTIMISE, b"pic", b"small", 0, 0, b"",
+        )
+        if not machine:
+            raise CompileError(f"LLVM has no machine for {target.triple} {target.cpu}")
+        known[target] = machine
+    return machine
+
+
+def _compile_free(library: Any, text: str, target: Target, assembly: bool) -> bytes:
+    machine = _machine(library, target)
+    context = library.LLVMPY_ContextCreate()
+    message = ctypes.c_char_p()
+    try:
+        module = library.LLVMPY_ParseAssembly(context, text.encode(), ctypes.byref(message))
+        if not module:
+            raise CompileError(f"LLVM refuses a kernel: {(message.value or b'').decode()}")
+        try:
+            buffer = library.LLVMPY_TargetMachineEmitToMemory(machine, module, int(not assembly), ctypes.byref(message))
+            if not buffer:
+                raise CompileError(f"LLVM emits no code: {(message.value or b'').decode()}")
+            try:
+                return ctypes.string_at(library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer))
+            finally:
+                library.LLVMPY_DisposeMemoryBuffer(buffer)
+        finally:
+            library.LLVMPY_DisposeModule(module)
+    finally:
+        library.LLVMPY_ContextDispose(context)

@@ -1,0 +1,208 @@
+"""Statements: stores, serial loops, and the blocks of a function.
+
+A serial loop is rotated (test at the bottom) behind a guard, which constant bounds make unnecessary.
+With `unroll` each trip holds that many copies of the body, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from monograph.codegen import access, checks, vectorloop
+from monograph.codegen.facts import static_trips
+from monograph.codegen.function import Bound, Function, Lanes
+from monograph.codegen.mathbuilder import Math
+from monograph.codegen.operations import fold
+from monograph.codegen.text import Value
+from monograph.errors import CompileError
+from monograph.loops.nodes import Check, For, Stmt, Store, carry
+
+__all__ = ["block", "counted", "region", "statement"]
+
+
+def block(fn: Function, body: Sequence[Stmt]) -> None:
+    for entry in body:
+        statement(fn, entry)
+
+
+def statement(fn: Function, entry: Stmt) -> None:
+    if isinstance(entry, Store):
+        access.store(fn, entry)
+        fn.forget(frozenset((entry.buffer,)))
+    elif isinstance(entry, Check):
+        checks.check(fn, entry)
+    elif entry.kind == "vector":
+        vectorloop.write(fn, entry)
+    elif entry.kind == "serial":
+        _serial(fn, entry)
+    else:
+        raise CompileError("a parallel loop stands inside another statement")
+
+
+# -- serial loops
+
+def _serial(fn: Function, loop: For) -> None:
+    fn.forget(fn.facts.stored(loop))
+    state = [_initial(fn, loop, i) for i in range(len(loop.carried))]
+    trips = static_trips(loop)
+    unroll = max(1, loop.unroll)
+    if trips is not None and trips <= unroll:
+        lo = int(fn.scalar(loop.lo).ref) if trips else 0
+        for copy in range(trips):
+            state = _copy(fn, loop, Bound(None, lo + copy * loop.step, 0), state)
+    else:
+        state = _counted_serial(fn, loop, trips, unroll, state)
+    for position, value in enumerate(state):
+        fn.bind_carry(carry(loop, position), value)
+
+
+def _initial(fn: Function, loop: For, position: int) -> Lanes:
+    value = fn.value(loop.carried[position].init)
+    if fn.vector is not None and carry(loop, position) in fn.vector.varying:
+        return fn.spread(value)
+    return value
+
+
+def _copy(fn: Function, loop: For, variable: Bound, state: list[Lanes]) -> list[Lanes]:
+    """One iteration in a scope of its own, with the variable bound; returns the next state."""
+    fn.open()
+    fn.bind(loop.var, variable.base, variable.offset, variable.depth if variable.base is not None else None)
+    for buffer in fn.facts.stored(loop):
+        fn.pin(buffer)
+    state = _iteration(fn, loop, state)
+    fn.close()
+    return state
+
+
+def _iteration(fn: Function, loop: For, state: list[Lanes]) -> list[Lanes]:
+    """The body in the current scope."""
+    for position, value in enumerate(state):
+        fn.bind_carry(carry(loop, position), value)
+    block(fn, loop.body)
+    result = []
+    for position, entry in enumerate(loop.carried):
+        new = fn.value(loop.yields[position])
+        old = state[position]
+        if not isinstance(old, Value):
+            new = fn.spread(new)
+        if entry.combine is not None:
+            m = Math(fn.text, fn.target)
+            if isinstance(old, Value) and isinstance(new, Value):
+                new = fold(m, entry.combine, entry.dtype, old, new)
+            else:
+                assert not isinstance(old, Value) and not isinstance(new, Value)
+                new = tuple(fold(m, entry.combine, entry.dtype, o, n) for o, n in zip(old, new, strict=True))
+        result.append(new)
+    return result
+
+
+def _counted_serial(fn: Function, loop: For, trips: int | None, unroll: int, state: list[Lanes]) -> list[Lanes]:
+    text = fn.text
+    lo, hi = fn.scalar(loop.lo), fn.scalar(loop.hi)
+    step = loop.step
+    if unroll == 1:
+        return counted(fn, loop, lo, hi, step, trips is not None, state, lambda iv, s: _in_place(fn, loop, iv, s))
+    stride = step * unroll
+    if trips is not None and lo.ref.lstrip("-").isdigit():
+        middle = Value(str(int(lo.ref) + (trips // unroll) * stride), "i64")
+    else:
+        # lo + (number of whole groups) * stride, at least lo
+        span = text.binary("sub", hi, lo)
+        span = text.binary("add", span, Value(str(step - 1), "i64"))
+        groups = text.binary("sdiv", span, Value(str(stride), "i64"))
+        groups = text.call("llvm.smax.i64", "i64", 0, groups, Value("0", "i64"), attributes="")
+        middle = text.binary("add", lo, text.binary("mul", groups, Value(str(stride), "i64")))
+
+    def group(iv: Value, inner: list[Lanes]) -> list[Lanes]:
+        depth = len(fn.scopes) - 1
+        fn.homes[iv.ref] = depth
+        for copy in range(unroll):
+            inner = _copy(fn, loop, Bound(iv, copy * step, depth), inner)
+        return inner
+
+    state = counted(fn, loop, lo, middle, stride, trips is not None, state, group)
+    if trips is not None:
+        rest = trips % unroll
+        if rest == 0:
+            return state
+        if rest == 1 and middle.ref.lstrip("-").isdigit():
+            return _copy(fn, loop, Bound(None, int(middle.ref), 0), state)
+    return counted(
+        fn, loop, middle, hi, step, trips is not None, state, lambda iv, s: _in_place(fn, loop, iv, s)
+    )
+
+
+def _in_place(fn: Function, loop: For, iv: Value, state: list[Lanes]) -> list[Lanes]:
+    fn.homes[iv.ref] = len(fn.scopes) - 1
+    fn.bind(loop.var, iv, 0)
+    return _iteration(fn, loop, state)
+
+
+def counted(
+    fn: Function, loop: For, lo: Value, hi: Value, step: int, certain: bool, state: list[Lanes],
+    body: Callable[[Value, list[Lanes]], list[Lanes]],
+) -> list[Lanes]:
+    """`for iv in range(lo, hi, step)` around `body(iv, state) -> state`; `certain`: it runs at least once."""
+    text = fn.text
+    fn.forget(fn.facts.stored(loop))
+    if certain:
+        fn.open()
+        entry = text.mark("enter")
+        exit_label = text.label("exit")
+        guard = None
+    else:
+        guard_place = fn.open()
+        assert guard_place
+        guard = text.mark("guard")
+        entry, exit_label = text.label("enter"), text.label("exit")
+        test = text.compare("slt", lo, hi)
+        text.line(f"br {test}, label %{entry}, label %{exit_label}")
+        text.place(entry)
+    head = text.label("loop")
+    text.line(f"br label %{head}")
+    text.place(head)
+    iv = Value(text.fresh(), "i64")
+    phis = text.reserve()
+    inner = [_like(fn, value) for value in state]
+    if not certain:
+        for buffer in fn.pointers:
+            fn.pin(buffer)
+    for buffer in fn.facts.stored(loop):
+        fn.pin(buffer)
+    result = body(iv, inner)
+    following = text.binary("add nsw", iv, Value(str(step), "i64"))
+    latch = text.mark("latch")
+    again = text.compare("slt", following, hi)
+    text.line(f"br {again}, label %{head}, label %{exit_label}")
+    phis.append(f"{iv.ref} = phi i64 [ {lo.ref}, %{entry} ], [ {following.ref}, %{latch} ]")
+    for before, now, after in zip(state, inner, result, strict=True):
+        for a, b, c in zip(_parts(before), _parts(now), _parts(after), strict=True):
+            phis.append(f"{b.ref} = phi {b.type} [ {a.ref}, %{entry} ], [ {c.ref}, %{latch} ]")
+    fn.close()
+    text.place(exit_label)
+    if guard is None:
+        return result
+    merged = [_like(fn, value) for value in state]
+    for before, now, after in zip(state, merged, result, strict=True):
+        for a, b, c in zip(_parts(before), _parts(now), _parts(after), strict=True):
+            text.line(f"{b.ref} = phi {b.type} [ {a.ref}, %{guard} ], [ {c.ref}, %{latch} ]")
+    return merged
+
+
+def _parts(value: Lanes) -> Sequence[Value]:
+    return (value,) if isinstance(value, Value) else value
+
+
+def _like(fn: Function, value: Lanes) -> Lanes:
+    if isinstance(value, Value):
+        return Value(fn.text.fresh(), value.element, value.lanes)
+    return tuple(Value(fn.text.fresh(), v.element, v.lanes) for v in value)
+
+
+
+
+def region(fn: Function, loop: For, lo: Value, hi: Value) -> None:
+    """The iterations lo .. hi of a parallel loop, at least one."""
+    if loop.carried:
+        raise CompileError("a parallel loop carries nothing")
+    counted(fn, loop, lo, hi, loop.step, True, [], lambda iv, s: _in_place(fn, loop, iv, s))

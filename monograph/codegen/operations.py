@@ -1,0 +1,353 @@
+"""The code of every scalar operation of `loops.math.TABLE`.
+
+    CODE[name](context, expression, *operands) -> Value        operands are scalars or vectors of one length
+
+Elementary functions stand in `vecmath`, what only libm has in `LIBM`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+
+from monograph.codegen import casts
+from monograph.codegen.mathbuilder import Math
+from monograph.codegen.text import Value
+from monograph.codegen.types import constant, is_unsigned
+from monograph.codegen.vecmath import FUNCTIONS
+from monograph.errors import CompileError
+from monograph.loops.nodes import Combine, Const, Expr, Op, Var
+
+if TYPE_CHECKING:
+    from monograph.codegen.function import Function, Lanes
+
+__all__ = ["CODE", "apply", "fold", "identity", "needs"]
+
+Code = Callable[..., Value]
+COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+
+
+def needs(fn: Function, expr: Op) -> tuple[Expr, ...]:
+    """The operands whose values the code of `expr` uses."""
+    return () if _lane_comparison(fn, expr) is not None else expr.args
+
+
+def apply(fn: Function, expr: Op) -> Lanes:
+    lane_offset = _lane_comparison(fn, expr)
+    if lane_offset is not None:
+        return _compare_lanes(fn, expr, lane_offset)
+    code = CODE.get(expr.name)
+    if code is None:
+        raise CompileError(f"no code for operation {expr.name!r}")
+    operands = [fn.value(a) for a in expr.args]
+    if all(isinstance(o, Value) for o in operands):
+        return code(Math(fn.text, fn.target), expr, *operands)
+    keep_scalar = expr.name == "select" and isinstance(operands[0], Value)
+    rows = [(o,) * fn.vector.jam if keep_scalar and o is operands[0] else fn.spread(o) for o in operands]  # type: ignore[union-attr]
+    math = Math(fn.text, fn.target)
+    return tuple(code(math, expr, *column) for column in zip(*rows, strict=True))
+
+
+# -- comparisons of index expressions: lanes against one number, in i32
+
+def _lane_comparison(fn: Function, expr: Op) -> int | None:
+    """The coefficient (1 or -1) of the vector loop's variable where `expr` compares affine functions of loop variables."""
+    if fn.vector is None or expr.name not in COMPARISONS or expr.args[0].dtype is not torch.int64:
+        return None
+    terms = _difference(fn, expr)
+    coefficient = terms.get(fn.vector.loop.var, 0)
+    if abs(coefficient) != 1 or not all(isinstance(atom, Var) for atom in terms):
+        return None
+    return coefficient
+
+
+def _difference(fn: Function, expr: Op) -> dict[Expr, int]:
+    terms = dict(fn.facts.linear(expr.args[0]).terms)
+    for atom, coefficient in fn.facts.linear(expr.args[1]).terms.items():
+        terms[atom] = terms.get(atom, 0) - coefficient
+    return {atom: coefficient for atom, coefficient in terms.items() if coefficient}
+
+
+def _compare_lanes(fn: Function, expr: Op, sign: int) -> Lanes:
+    """sign * (base + lane) + rest <op> 0, as lane <op'> limit."""
+    assert fn.vector is not None
+    text, vector = fn.text, fn.vector
+    total = Value(str(fn.facts.linear(expr.args[0]).constant - fn.facts.linear(expr.args[1]).constant), "i64")
+    for atom, coefficient in _difference(fn, expr).items():
+        assert isinstance(atom, Var)
+        part = fn.scalar_variable(atom)
+        if coefficient != 1:
+            part = text.binary("mul", part, Value(str(coefficient), "i64"))
+        total = text.binary("add", total, part)
+    limit = text.binary("sub", Value("0", "i64"), total) if sign == 1 else total
+    bound = 1 << 30
+    limit = text.call("llvm.smax.i64", "i64", 0, limit, Value(str(-bound), "i64"), attributes="")
+    limit = text.call("llvm.smin.i64", "i64", 0, limit, Value(str(bound), "i64"), attributes="")
+    limits = text.splat(text.convert("trunc", limit, "i32"), vector.lanes)
+    name = expr.name
+    if sign == -1:
+        name = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(name, name)
+    predicate = name if name in ("eq", "ne") else "s" + name
+    result = []
+    for u in range(vector.jam):
+        steps = ", ".join(f"i32 {u * vector.lanes + lane}" for lane in range(vector.lanes))
+        result.append(text.compare(predicate, Value(f"<{steps}>", "i32", vector.lanes), limits))
+    return tuple(result)
+
+
+# -- arithmetic
+
+def _arithmetic(name: str) -> Code:
+    def code(m: Math, expr: Op, a: Value, b: Value) -> Value:
+        return m.text.binary("f" + name if a.element in ("float", "double") else name, a, b)
+
+    return code
+
+
+def _intrinsic(name: str) -> Code:
+    return lambda m, expr, *args: m.text.intrinsic(name, *args)
+
+
+def _neg(m: Math, expr: Op, a: Value) -> Value:
+    if expr.dtype.is_floating_point:
+        return m.text.unary("fneg", a)
+    return m.text.binary("sub", casts.literal("0", a.element, a.lanes), a)
+
+
+def _abs(m: Math, expr: Op, a: Value) -> Value:
+    if expr.dtype.is_floating_point:
+        return m.text.intrinsic("fabs", a)
+    return a if is_unsigned(expr.dtype) else m.text.intrinsic("abs", a, Value("false", "i1"))
+
+
+def _extreme(which: str, nan_wins: bool = True) -> Code:
+    def code(m: Math, expr: Op, a: Value, b: Value) -> Value:
+        return extreme(m, which, expr.dtype, a, b, nan_wins=nan_wins)
+
+    return code
+
+
+def extreme(m: Math, which: str, dtype: torch.dtype, a: Value, b: Value, *, nan_wins: bool = True) -> Value:
+    """max or min. The select of an ordered comparison is what x86's maxps and minps compute."""
+    text = m.text
+    if not dtype.is_floating_point:
+        if dtype is torch.bool:
+            return text.binary("or" if which == "max" else "and", a, b)
+        return text.intrinsic(("u" if is_unsigned(dtype) else "s") + which, a, b)
+    predicate = "ogt" if which == "max" else "olt"
+    if nan_wins and not b.ref.startswith("%") and "7FF8" not in b.ref:      # a number: only `a` can be NaN
+        return text.select(text.compare(predicate, b, a), b, a)
+    picked = text.select(text.compare(predicate, a, b), a, b)     # b where unordered
+    if nan_wins:
+        return text.select(text.compare("uno", a, a), a, picked)
+    return text.select(text.compare("uno", b, b), a, picked)
+
+
+# -- integer division: never traps
+
+def _is_literal(expr: Expr) -> bool:
+    return isinstance(expr, Const) and expr.value not in (0, -1)
+
+
+def divide(m: Math, expr: Op, a: Value, b: Value) -> tuple[Value, Value]:
+    """Quotient to zero, and remainder."""
+    text, dtype = m.text, expr.dtype
+    one, zero = constant(1, dtype, a.lanes), constant(0, dtype, a.lanes)
+    if _is_literal(expr.args[1]):
+        opcode = "udiv" if is_unsigned(dtype) else "sdiv"
+        quotient = _quotient(m, opcode, a, b)
+        return quotient, text.binary("sub", a, text.binary("mul", quotient, b))
+    safe = text.select(text.compare("eq", b, zero), one, b)
+    if is_unsigned(dtype):
+        quotient = _quotient(m, "udiv", a, safe)
+    else:
+        minus = text.compare("eq", b, constant(-1, dtype, a.lanes))
+        quotient = _quotient(m, "sdiv", a, text.select(minus, one, safe))
+        quotient = text.select(minus, text.binary("sub", zero, a), quotient)
+    return quotient, text.binary("sub", a, text.binary("mul", quotient, safe))
+
+
+def _quotient(m: Math, opcode: str, a: Value, b: Value) -> Value:
+    """Vectors of up to 32 bits divide in f64, which is exact: x86 has no vector integer division."""
+    bits = casts.WIDTH[a.element]
+    if not a.lanes or bits > 32 or b.ref.startswith("splat"):
+        return m.text.binary(opcode, a, b)
+    to, back = ("uitofp", "fptoui") if opcode == "udiv" else ("sitofp", "fptosi")
+    x, y = m.text.convert(to, a, "double"), m.text.convert(to, b, "double")
+    quotient = m.text.binary("fdiv", x, y)
+    if bits == 32 and opcode == "udiv":
+        return m.text.convert(back, quotient, a.element)
+    wide = m.text.convert("fptosi", quotient, "i32")
+    return casts.resize(m.text, wide, a.element, unsigned=False)
+
+
+def _truncdiv(m: Math, expr: Op, a: Value, b: Value) -> Value:
+    return divide(m, expr, a, b)[0]
+
+
+def _rem(m: Math, expr: Op, a: Value, b: Value) -> Value:
+    return divide(m, expr, a, b)[1]
+
+
+def _power_of_two(expr: Op) -> int | None:
+    divisor = expr.args[1]
+    if isinstance(divisor, Const) and int(divisor.value) > 0 and int(divisor.value) & (int(divisor.value) - 1) == 0:
+        return int(divisor.value).bit_length() - 1
+    return None
+
+
+def _floordiv(m: Math, expr: Op, a: Value, b: Value) -> Value:
+    shift = _power_of_two(expr)
+    if shift is not None:
+        return m.text.binary("lshr" if is_unsigned(expr.dtype) else "ashr", a, constant(shift, expr.dtype, a.lanes))
+    quotient, remainder = divide(m, expr, a, b)
+    if is_unsigned(expr.dtype):
+        return quotient
+    below = _opposite(m, expr, remainder, b)
+    return m.text.binary("add", quotient, m.text.convert("sext", below, a.element))
+
+
+def _mod(m: Math, expr: Op, a: Value, b: Value) -> Value:
+    shift = _power_of_two(expr)
+    if shift is not None:
+        return m.text.binary("and", a, constant((1 << shift) - 1, expr.dtype, a.lanes))
+    remainder = divide(m, expr, a, b)[1]
+    if is_unsigned(expr.dtype):
+        return remainder
+    wrong = _opposite(m, expr, remainder, b)
+    return m.text.select(wrong, m.text.binary("add", remainder, b), remainder)
+
+
+def _opposite(m: Math, expr: Op, remainder: Value, b: Value) -> Value:
+    """Where the remainder is not zero and has not the divisor's sign."""
+    zero = constant(0, expr.dtype, b.lanes)
+    signs = m.text.compare("slt", m.text.binary("xor", remainder, b), zero)
+    return m.text.binary("and", signs, m.text.compare("ne", remainder, zero))
+
+
+def _shift(name: str) -> Code:
+    def code(m: Math, expr: Op, a: Value, b: Value) -> Value:
+        text, dtype = m.text, expr.dtype
+        bits = dtype.itemsize * 8
+        arithmetic = name == "shr" and not is_unsigned(dtype)
+        opcode = "shl" if name == "shl" else ("ashr" if arithmetic else "lshr")
+        amount = expr.args[1]
+        if isinstance(amount, Const) and 0 <= int(amount.value) < bits:
+            return text.binary(opcode, a, b)
+        inside = text.compare("ult", b, constant(bits, dtype, a.lanes))
+        if arithmetic:
+            return text.binary(opcode, a, text.select(inside, b, constant(bits - 1, dtype, a.lanes)))
+        shifted = text.binary(opcode, a, text.select(inside, b, constant(0, dtype, a.lanes)))
+        return text.select(inside, shifted, constant(0, dtype, a.lanes))
+
+    return code
+
+
+# -- comparisons, bits, choice
+
+def _comparison(name: str) -> Code:
+    def code(m: Math, expr: Op, a: Value, b: Value) -> Value:
+        dtype = expr.args[0].dtype
+        if dtype.is_floating_point:
+            return m.text.compare("une" if name == "ne" else "o" + name, a, b)
+        if name in ("eq", "ne"):
+            return m.text.compare(name, a, b)
+        return m.text.compare(("u" if is_unsigned(dtype) else "s") + name, a, b)
+
+    return code
+
+
+def _bits(opcode: str) -> Code:
+    return lambda m, expr, a, b: m.text.binary(opcode, a, b)
+
+
+def _not(m: Math, expr: Op, a: Value) -> Value:
+    ones = constant(True, torch.bool, a.lanes) if expr.dtype is torch.bool else constant(-1, expr.dtype, a.lanes)
+    return m.text.binary("xor", a, ones)
+
+
+def _select(m: Math, expr: Op, condition: Value, a: Value, b: Value) -> Value:
+    return m.text.select(condition, a, b)
+
+
+def _cast(m: Math, expr: Op, a: Value) -> Value:
+    return casts.cast(m.text, a, expr.args[0].dtype, expr.dtype)
+
+
+def _bitcast(m: Math, expr: Op, a: Value) -> Value:
+    return casts.bitcast(m.text, a, expr.args[0].dtype, expr.dtype)
+
+
+def _isnan(m: Math, expr: Op, a: Value) -> Value:
+    return m.text.compare("uno", a, a)
+
+
+def _isinf(m: Math, expr: Op, a: Value) -> Value:
+    return m.text.compare("oeq", m.text.intrinsic("fabs", a), m.constant(float("inf"), a))
+
+
+def _signbit(m: Math, expr: Op, a: Value) -> Value:
+    bits = m.bits(a)
+    return m.text.compare("slt", bits, casts.literal("0", bits.element, a.lanes))
+
+
+def _rsqrt(m: Math, expr: Op, a: Value) -> Value:
+    return m.text.binary("fdiv", m.constant(1.0, a), m.text.intrinsic("sqrt", a))
+
+
+def _function(name: str) -> Code:
+    return lambda m, expr, *args: FUNCTIONS[name](m, *args)
+
+
+CODE: dict[str, Code] = {
+    "add": _arithmetic("add"), "sub": _arithmetic("sub"), "mul": _arithmetic("mul"), "div": _arithmetic("div"),
+    "neg": _neg, "abs": _abs, "fma": _intrinsic("fma"), "copysign": _intrinsic("copysign"),
+    "min": _extreme("min"), "max": _extreme("max"),
+    "fmin": _extreme("min", nan_wins=False), "fmax": _extreme("max", nan_wins=False),
+    "truncdiv": _truncdiv, "floordiv": _floordiv, "rem": _rem, "mod": _mod,
+    **{name: _comparison(name) for name in COMPARISONS},
+    "and": _bits("and"), "or": _bits("or"), "xor": _bits("xor"), "not": _not,
+    "shl": _shift("shl"), "shr": _shift("shr"),
+    "select": _select, "cast": _cast, "bitcast": _bitcast,
+    "isnan": _isnan, "isinf": _isinf, "signbit": _signbit,
+    "floor": _intrinsic("floor"), "ceil": _intrinsic("ceil"), "round": _intrinsic("roundeven"),
+    "trunc": _intrinsic("trunc"), "sqrt": _intrinsic("sqrt"), "rsqrt": _rsqrt,
+    **{name: _function(name) for name in FUNCTIONS},
+}
+
+
+# -- reductions
+
+def identity(combine: Combine, dtype: torch.dtype, lanes: int) -> Value:
+    """The value that changes nothing."""
+    if combine is Combine.SUM:
+        return constant(-0.0 if dtype.is_floating_point else 0, dtype, lanes)
+    if combine is Combine.PROD:
+        return constant(1, dtype, lanes)
+    if combine in (Combine.MAX, Combine.MIN):
+        largest = combine is Combine.MIN
+        if dtype is torch.bool:
+            return constant(largest, dtype, lanes)
+        if dtype.is_floating_point:
+            return constant(float("inf") if largest else float("-inf"), dtype, lanes)
+        limits = torch.iinfo(dtype)
+        return constant(limits.max if largest else limits.min, dtype, lanes)
+    if combine is Combine.AND:
+        return constant(True, dtype, lanes) if dtype is torch.bool else constant(-1, dtype, lanes)
+    return constant(0, dtype, lanes)
+
+
+def fold(m: Math, combine: Combine, dtype: torch.dtype, old: Value, new: Value) -> Value:
+    """`old` and `new` combined; NaN wins in MAX and MIN. Half precision is rounded after each step."""
+    if combine in (Combine.MAX, Combine.MIN):
+        return extreme(m, combine.value, dtype, new, old)
+    if combine in (Combine.SUM, Combine.PROD) and dtype is not torch.bool:
+        opcode = "add" if combine is Combine.SUM else "mul"
+        if not dtype.is_floating_point:
+            return m.text.binary(opcode, old, new)
+        result = m.text.binary("f" + opcode, old, new)
+        return casts.round_half(m.text, result, dtype) if dtype in casts.HALF else result
+    opcode = {Combine.SUM: "or", Combine.PROD: "and"}.get(combine) or combine.value
+    return m.text.binary(opcode, old, new)

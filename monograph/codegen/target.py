@@ -1,0 +1,92 @@
+"""The machine code is made for: widths, features, number of registers.
+
+`host()` describes this machine; `generic(...)` any other, for tests and for code that is only read.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+
+import llvmlite.binding as llvm
+import torch
+
+__all__ = ["Target", "generic", "host", "initialise"]
+
+X86_LAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What code generation asks of a machine."""
+
+    triple: str
+    cpu: str
+    features: str               # LLVM's comma separated +feature,-feature
+    vector_bits: int            # 512, 256 or 128
+    registers: int              # vector registers
+    layout: str                 # LLVM data layout string
+    has_fma: bool
+    has_f16: bool               # f16 <-> f32 in hardware
+    has_masks: bool             # predicated loads and stores of every element size (AVX-512BW)
+    has_gather: bool            # a gather instruction worth using
+
+    def lanes(self, dtype: torch.dtype) -> int:
+        """Elements of `dtype` per vector register; bf16 and f16 compute as f32."""
+        return self.vector_bits // register_bits(dtype)
+
+    def narrowed(self, vector_bits: int) -> Target:
+        """This target with vectors of at most `vector_bits`."""
+        return replace(self, vector_bits=min(self.vector_bits, vector_bits))
+
+
+def register_bits(dtype: torch.dtype) -> int:
+    """The width of one lane of `dtype` while it is computed with."""
+    if dtype in (torch.bfloat16, torch.float16):
+        return 32
+    return max(8, dtype.itemsize * 8)
+
+
+@functools.cache
+def host() -> Target:
+    """The machine this process runs on."""
+    features = llvm.get_host_cpu_features()
+    triple = llvm.get_default_triple()
+    if triple.startswith(("aarch64", "arm64")):
+        bits, registers, masks, gather = 128, 32, False, False
+    elif features.get("avx512f") and features.get("avx512vl") and features.get("avx512bw"):
+        bits, registers, masks, gather = 512, 32, True, True
+    elif features.get("avx2"):
+        bits, registers, masks, gather = 256, 16, False, False
+    else:
+        bits, registers, masks, gather = 128, 16, False, False
+    arm = bits == 128 and registers == 32
+    text = features.flatten()
+    if bits == 512:
+        text += ",-prefer-256-bit"      # otherwise LLVM splits our 512-bit vectors on some CPUs
+    initialise()
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=llvm.get_host_cpu_name())
+    return Target(
+        triple, llvm.get_host_cpu_name(), text, bits, registers, str(machine.target_data),
+        has_fma=arm or bool(features.get("fma")), has_f16=arm or bool(features.get("f16c")),
+        has_masks=masks, has_gather=gather,
+    )
+
+
+@functools.cache
+def initialise() -> None:
+    """Load LLVM's code generator for this machine's architecture."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def generic(vector_bits: int = 256, *, fma: bool = True) -> Target:
+    """An x86-64 machine with vectors of `vector_bits`."""
+    features = {128: "+sse4.2", 256: "+avx2", 512: "+avx512f,+avx512vl,+avx512bw,+avx512dq,-prefer-256-bit"}[vector_bits]
+    if fma:
+        features += ",+fma,+f16c"
+    wide = vector_bits == 512
+    return Target(
+        "x86_64-unknown-linux-gnu", "x86-64", features, vector_bits, 32 if wide else 16, X86_LAYOUT,
+        has_fma=fma, has_f16=fma, has_masks=wide, has_gather=wide,
+    )
