@@ -6,6 +6,7 @@ One function or constant per name; where torch lacks it the import fails here, b
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,11 +27,11 @@ from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
     "FakeTensor", "NEEDS_VALUE", "below_autograd", "composite_kernel", "current_backward_sequence", "fake_from_storage",
-    "is_composite", "last_sequence", "run_fake", "set_version", "symbolic_fake_mode",
+    "NO_FAKE_KERNEL", "is_composite", "last_sequence", "run_fake", "set_version", "symbolic_fake_mode",
     "after_optimizer_step", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",
     "empty_strided_cpu", "fake_tensor_mode", "function_mode_depth", "functorch_level", "global_module_hooks",
     "impl_address", "kernels_only", "overload", "plain_torch", "schema_arguments", "storage_address", "storage_id",
-    "tensor_guards", "version",
+    "llvmlite_library", "tensor_guards", "version",
 ]
 
 
@@ -155,7 +156,8 @@ NO_FAKE_KERNEL = UnsupportedOperatorException    # 2.13
 
 def symbolic_fake_mode() -> Any:
     """Tensors without data whose sizes may be symbols."""
-    return FakeTensorMode(shape_env=ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False))    # 2.13
+    shapes = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)    # 2.13
+    return FakeTensorMode(shape_env=shapes)
 
 
 def fake_from_storage(mode: Any, storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
@@ -163,9 +165,9 @@ def fake_from_storage(mode: Any, storage: torch.UntypedStorage, like: torch.Tens
     meta = torch.empty(0, dtype=like.dtype, device="meta")
     meta.set_(storage, like.storage_offset(), like.shape, like.stride())
     if like.is_conj():
-        meta = torch._C._set_conj(meta, True) or meta    # 2.13
+        torch._C._set_conj(meta, True)    # 2.13
     if like.is_neg():
-        meta = torch._C._set_neg(meta, True) or meta    # 2.13
+        torch._C._set_neg(meta, True)    # 2.13
     return FakeTensor(mode, meta, torch.device("cpu"))    # 2.13
 
 
@@ -206,3 +208,21 @@ def current_backward_sequence() -> int | None:
 def set_version(tensor: torch.Tensor, version: int) -> None:
     """Set the count of in-place writes."""
     torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))    # 2.13
+
+
+def llvmlite_library() -> Any:
+    """A handle of our own on llvmlite's shared library, whose calls skip llvmlite's global lock; None where its layout differs.
+
+    llvmlite 0.44-0.50: `binding.ffi.lib._lib_handle` is the CDLL. A second CDLL of the same name shares the library
+    but has function objects, and so argument types, of its own.
+    """
+    from llvmlite.binding import ffi     # optional where only compiled programs run
+
+    handle = getattr(ffi.lib, "_lib_handle", None)
+    name = getattr(handle, "_name", None)
+    if name is None:
+        return None
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
