@@ -21,7 +21,9 @@ from monograph.ir.symbolic import Expr, Symbol
 from monograph.ir.types import ScalarType, TensorType, Type
 from monograph.source import SourceLoc
 
-__all__ = ["Attribute", "Graph", "Node", "Operand", "Source", "Value", "flatten_operands", "map_operand", "scalar_symbol"]
+__all__ = [
+    "Attribute", "Graph", "Node", "Operand", "Source", "Value", "flatten_operands", "map_operand", "scalar_symbol",
+]
 
 Attribute: TypeAlias = Any     # int float bool str None complex dtype device layout memory_format Expr, tuples of these
 Operand: TypeAlias = "Value | int | float | bool | complex | Expr | None | tuple[Any, ...]"

@@ -47,12 +47,12 @@ class TensorType:
         return self.numel * dtypes.itemsize(self.dtype)
 
     def __str__(self) -> str:
-        dims = ", ".join(str(size) for size in self.shape)
-        layout = ""
+        parts = [str(size) for size in self.shape]
         if self.strides is not None:
-            layout = f", strides=[{', '.join(str(stride) for stride in self.strides)}]"
-        device = "" if self.device == "cpu" else f", device={self.device}"
-        return f"{dtypes.name(self.dtype)}[{dims}{layout}{device}]"
+            parts.append(f"strides=[{', '.join(str(stride) for stride in self.strides)}]")
+        if self.device != "cpu":
+            parts.append(f"device={self.device}")
+        return f"{dtypes.name(self.dtype)}[{', '.join(parts)}]"
 
 
 @dataclass(frozen=True, slots=True)
