@@ -1,15 +1,18 @@
 """What the outside world sees of a program: how results are made and what is written back.
 
-    Boundary ::= Result* tree  Write*
+    Boundary ::= Result* tree  Write*  Relayout*
     Result   ::= Fresh(output, sizes, strides, offset, dtype)     new storage computed by the graph, or a view of it
                | InputItself(input)                               the caller gets back the very object
                | InputView(input, sizes, strides, offset, dtype)  a view of an input's storage, after write-back
                | Literal(value)                                   a Python object fixed at capture
                | Number(output)                                   a Python number computed by the graph
     Write    ::= (input, output)                                  inputs[i].copy_(outputs[j]) after the run
+    Relayout ::= (input, Fresh | InputView)                       inputs[i] becomes that view, as `.data =` does; after the writes
 
-Two `Fresh` results with the same `output` share one storage, as they did in eager. Offsets are in
-elements from the start of the storage. Equal results with equal `object` number are one object.
+Two `Fresh` results with the same `output` share one storage, as they did in eager. Offsets are in elements:
+of `Fresh` from the start of the output's storage, of `InputView` from the input's own first element
+(may be negative). Equal results with equal `object` number are one object. `conj` and `neg`: the result
+is torch's lazy conjugate or negative of the memory it lies over.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import torch
 
 from monograph.ir.symbolic import Dim
 
-__all__ = ["Boundary", "Fresh", "InputItself", "InputView", "Literal", "Number", "Result", "Write"]
+__all__ = ["Boundary", "Fresh", "InputItself", "InputView", "Literal", "Number", "Relayout", "Result", "Write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Fresh:
     offset: Dim
     dtype: torch.dtype
     object: int = -1
+    conj: bool = False
+    neg: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,8 @@ class InputView:
     offset: Dim
     dtype: torch.dtype
     object: int = -1
+    conj: bool = False
+    neg: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +79,19 @@ class Write:
     output: int
 
 
+@dataclass(frozen=True, slots=True)
+class Relayout:
+    """After the writes, input `input` (the object) is laid out as `place`: it was transposed, resized or set in place."""
+
+    input: int
+    place: Fresh | InputView
+
+
 @dataclass
 class Boundary:
-    """`tree` is a torch.utils._pytree TreeSpec: results are its leaves, in order."""
+    """`tree.unflatten(leaves)` builds the result from its leaves, which are `results` in order."""
 
     results: list[Result] = field(default_factory=list)
     tree: Any = None
     writes: list[Write] = field(default_factory=list)
+    relayouts: list[Relayout] = field(default_factory=list)
