@@ -22,7 +22,20 @@ from dataclasses import dataclass
 import torch
 
 from monograph.loops.nodes import (
-    Buffer, Carried, Combine, Expr, For, Kernel, Stmt, Store, carry, const, fresh_var, index, load, op,
+    Buffer,
+    Carried,
+    Combine,
+    Expr,
+    For,
+    Kernel,
+    Stmt,
+    Store,
+    carry,
+    const,
+    fresh_var,
+    index,
+    load,
+    op,
 )
 from monograph.templates import arith, tile
 from monograph.templates.arith import add, minimum, mul, sub

@@ -12,7 +12,6 @@ of broadcasting a pixel. 1-d convolutions have one row.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch

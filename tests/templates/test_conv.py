@@ -6,14 +6,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from monograph.codegen.target import generic
-from monograph.loops import interpret, verifier
+from monograph.codegen.target import host
 from monograph.loops.nodes import Buffer, Store, const, load, op
-from monograph.runtime import derive
 from monograph.templates import conv, pack
 from monograph.templates.arith import add, mul
+from tests.templates.running import packed, run
 
-TARGET = generic(256)
+TARGET = host()
 F32 = torch.float32
 
 
@@ -27,8 +26,8 @@ def convolve(x, w, bias, *, stride=(1, 1), padding=(0, 0), dilation=(1, 1), grou
     panel = 16 if o // groups > 8 else 8
     cut = change(conv.plan(shape, x.stride(), F32, TARGET, panel=None if shape.depthwise else panel))
     steps = pack.depthwise(c, kh, kw) if shape.depthwise else pack.conv(o, c, kh, kw, groups, panel)
-    packed = derive.apply(steps, w)
-    buffers = [Buffer(name, F32, t.numel()) for name, t in (("x", x), ("w", packed), ("bias", bias), ("y", out))]
+    weight = packed(steps, w)
+    buffers = [Buffer(name, F32, t.numel()) for name, t in (("x", x), ("w", weight), ("bias", bias), ("y", out))]
     spec = conv.Spec(shape, F32, buffers[0], x.stride(), buffers[1], tuple(buffers), cut)
 
     def epilogue(acc, at):
@@ -37,8 +36,7 @@ def convolve(x, w, bias, *, stride=(1, 1), padding=(0, 0), dilation=(1, 1), grou
         return [Store(buffers[3], add(*(mul(i, s) for i, s in zip(at, out.stride(), strict=True))), acc)]
 
     kernel = conv.build("c", spec, epilogue, TARGET)
-    verifier.verify(kernel)
-    assert interpret.run(kernel, [x, packed, bias, out]) is None
+    run(kernel, [x, weight, bias], [out], interpreted=x.numel() < 400)
     torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4)
 
 

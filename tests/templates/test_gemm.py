@@ -3,20 +3,14 @@
 import pytest
 import torch
 
-from monograph.codegen.target import generic
-from monograph.loops import interpret, verifier
+from monograph.codegen.target import host
 from monograph.loops.nodes import Buffer, Store, load, op
-from monograph.runtime import derive
 from monograph.templates import gemm, pack
 from monograph.templates.arith import add, mul
+from tests.templates.running import packed, run
 
-TARGET = generic(256)
+TARGET = host()
 F32 = torch.float32
-
-
-def run(kernel, arrays):
-    verifier.verify(kernel)
-    assert interpret.run(kernel, arrays) is None
 
 
 def extent(t):
@@ -30,7 +24,7 @@ def product(a, b, *, panel=None, bias=None):
     batch = tuple(batch)
     cut = gemm.plan(batch, m, n, k, a.dtype, TARGET, panel=panel)
     out = torch.full((*batch, m, n), float("nan"))
-    data = b if panel is None else derive.apply(pack.gemm(batch, k, n, panel), b)
+    data = b if panel is None else packed(pack.gemm(batch, k, n, panel), b)
     tensors = {"a": a, "b": data, "bias": a if bias is None else bias, "c": out}
     buffers = [Buffer(name, F32, extent(t)) for name, t in tensors.items()]
     strides = b.stride() if panel is None else (*data.stride()[:-3], 0, 0)
@@ -44,7 +38,7 @@ def product(a, b, *, panel=None, bias=None):
         return [Store(buffers[3], add(*(mul(x, s) for x, s in zip(at, out.stride(), strict=True))), acc)]
 
     kernel = gemm.build("g", spec, epilogue, TARGET)
-    run(kernel, [a, data, *([bias] if bias is not None else []), out])
+    run(kernel, [a, data, *([bias] if bias is not None else [])], [out])
     return out
 
 
