@@ -14,7 +14,14 @@ compiles for any host. Assembling a program puts its object among `Program.objec
 from __future__ import annotations
 
 from monograph.runtime.abi import (
-    ARGUMENT_WORDS, FIRST_INPUT_BASE, SEEN_WORDS, STEP_WORDS, WATCH_WORDS, FrameWord, LayoutWord, Status,
+    ARGUMENT_WORDS,
+    FIRST_INPUT_BASE,
+    SEEN_WORDS,
+    STEP_WORDS,
+    WATCH_WORDS,
+    FrameWord,
+    LayoutWord,
+    Status,
 )
 
 __all__ = ["IR", "SYMBOL"]
@@ -23,7 +30,9 @@ SYMBOL = "monograph_call"
 
 
 def _word(name: str, table: str, number: int, kind: str = "i64") -> str:
-    return f"  %{name}.at = getelementptr i64, ptr {table}, i64 {int(number)}\n  %{name} = load {kind}, ptr %{name}.at\n"
+    return f"""  %{name}.at = getelementptr i64, ptr {table}, i64 {int(number)}
+  %{name} = load {kind}, ptr %{name}.at
+"""
 
 
 def _frame(**words: tuple[FrameWord, str]) -> str:

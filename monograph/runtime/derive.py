@@ -1,30 +1,210 @@
-"""Copies made from weights by recipes: plain data, so that a loaded program can make them again.
+"""Derived weights: folded, packed or converted copies of parameters, never stale.
 
-    Step ::= ("pad", amounts as torch.nn.functional.pad takes them) | ("reshape", shape) | ("permute", dims)
+    Recipe ::= {"steps": [Step*]} | {"graph": text}            JSON data
+    Step   ::= ["pad", [before, after]*, value] | ["reshape", size*] | ["permute", dim*] | ["slice", dim, start, stop]
+             | ["cast", dtype] | ["concat", dim] | ["contiguous"]
+
+The steps of a recipe act on each source tensor; `concat` joins all into one. A graph (the prologue of a
+captured graph) is evaluated by a function that the compiler hands in.
+
+Policy
+    watched  every call compares the data pointer, version counter and a sampled content checksum of each source
+             with those the copy was made from, and asks whether an optimiser stepped it since
+    live     copies are made again for every call; nothing is kept
+    frozen   copies are made once
+
+What sampling can miss: a sparse edit of a few elements that bumps no version (through `.data`, numpy or an
+inference tensor). `Weights.forget()` makes the next call derive everything again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
-import torch.nn.functional as F
 
-__all__ = ["Step", "apply"]
+from monograph import compat
+from monograph.errors import CompileError
+from monograph.ir import dtypes
+from monograph.runtime import abi, optimisers, threads
+from monograph.runtime.native import span, static
+from monograph.runtime.program import Derived, Program
 
-Step = tuple[str, tuple[int, ...]]
+__all__ = ["Copies", "Policy", "Weights", "computation"]
+
+Policy: TypeAlias = Literal["watched", "live", "frozen"]
+
+LINE = 64
+LINES = 8                  # cache lines sampled of a large weight
+WHOLE = 16 * LINE          # weights up to this many bytes are read whole
 
 
-def apply(steps: Sequence[Step], tensor: torch.Tensor) -> torch.Tensor:
-    """`steps` applied to `tensor`, as a contiguous tensor that shares no memory with it."""
-    result = tensor
-    for name, numbers in steps:
-        if name == "pad":
-            result = F.pad(result, tuple(numbers))
-        elif name == "reshape":
-            result = result.reshape(numbers)
-        elif name == "permute":
-            result = result.permute(numbers)
-        else:
-            raise ValueError(f"no recipe step {name!r}")
-    return result.clone(memory_format=torch.contiguous_format)
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Derived tensors with what they were derived from. Never changed: calls in flight keep theirs."""
+
+    tensors: tuple[torch.Tensor, ...]
+    pointers: np.ndarray
+    seen: np.ndarray           # one Seen row per source
+    epoch: int                 # optimiser steps taken into account
+
+
+class Weights:
+    """The derived weights of one program."""
+
+    def __init__(self, program: Program, policy: Policy) -> None:
+        self._derived = program.derived
+        self.policy: Policy = policy
+        self.sources = sorted(_inputs_of(program.derived))
+        rows = [_watch(number, program) for number in self.sources]
+        self.watches = np.array(rows, np.int64).reshape(-1, abi.WATCH_WORDS)
+        self.is_watched = policy == "watched" and bool(self.sources)
+        self.nothing = Copies((), np.zeros(0, np.int64), np.full((len(self.sources), abi.SEEN_WORDS), -2, np.int64), -1)
+        self.current = self.nothing
+        self._lock = threading.Lock()
+        _all.add(self)
+        if self.is_watched:
+            optimisers.listen()
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing derived yet, though the program has derived weights."""
+        return self.current is self.nothing and bool(self._derived)
+
+    def forget(self) -> None:
+        """Derive everything again at the next call."""
+        self.current = self.nothing
+
+    def steps_since(self, copies: Copies) -> bool:
+        """Has any optimiser stepped since `copies` were last found right?"""
+        return self.is_watched and copies.epoch != optimisers.epoch()
+
+    def fresh(self, tensors: Sequence[torch.Tensor]) -> Copies:
+        """All copies made now, and not kept."""
+        return self._derive(self.nothing, tensors, set(self.sources), self.nothing.seen, optimisers.epoch())
+
+    def update(self, tensors: Sequence[torch.Tensor], observed: np.ndarray) -> Copies:
+        """Derive again what depends on a changed source.
+
+        `observed` holds what the watch found before this call: a weight written meanwhile is
+        derived again by the next call.
+        """
+        with self._lock:
+            current, epoch = self.current, optimisers.epoch()
+            differs = (observed != current.seen).any(axis=1)
+            changed = {number for number, changed in zip(self.sources, differs.tolist()) if changed}
+            if current.epoch != epoch:
+                changed |= {number for number in self.sources if optimisers.stepped(tensors[number], current.epoch)}
+            if current is self.nothing:
+                changed = set(self.sources)
+            self.current = self._derive(current, tensors, changed, observed.copy(), epoch)
+            return self.current
+
+    def _derive(
+        self, current: Copies, tensors: Sequence[torch.Tensor], changed: set[int], seen: np.ndarray, epoch: int
+    ) -> Copies:
+        made: list[torch.Tensor] = []
+        remade: set[int] = set()
+        for number, item in enumerate(self._derived):
+            stale = current is self.nothing or any(
+                source in changed if isinstance(source, int) else source[1] in remade for source in item.sources
+            )
+            if not stale:
+                made.append(current.tensors[number])
+                continue
+            operands = [
+                tensors[source] if isinstance(source, int) else made[source[1]] for source in item.sources
+            ]
+            made.append(_make(item, operands))
+            remade.add(number)
+        pointers = np.array([tensor.data_ptr() for tensor in made], np.int64)
+        return Copies(tuple(made), pointers, seen, epoch)
+
+    def _reset_lock(self) -> None:
+        self._lock = threading.Lock()
+
+
+_all: weakref.WeakSet[Weights] = weakref.WeakSet()
+
+
+def _reset_locks() -> None:
+    for weights in list(_all):
+        weights._reset_lock()
+
+
+threads.after_fork(_reset_locks)
+
+
+def _inputs_of(derived: Sequence[Derived]) -> set[int]:
+    return {source for item in derived for source in item.sources if isinstance(source, int)}
+
+
+def _watch(number: int, program: Program) -> tuple[int, ...]:
+    """Which bytes of an input are sampled: whole lines, evenly spread from the first to the last, then a tail."""
+    size = span(program.inputs[number])
+    if size <= WHOLE:
+        lines = size // LINE
+        return number, lines, LINE, lines * LINE, size - lines * LINE
+    return number, LINES, (size - LINE) // (LINES - 1), 0, 0
+
+
+def _make(item: Derived, operands: list[torch.Tensor]) -> torch.Tensor:
+    """One copy, laid out as its type says, in memory of its own."""
+    shape, strides = static(item.type.shape), static(item.type.strides or ())
+    with torch.inference_mode(False), compat.kernels_only():
+        result = item.compute(*(operand.detach() for operand in operands))
+        if tuple(result.shape) != shape or result.dtype != item.type.dtype:
+            found = f"{dtypes.name(result.dtype)}{list(result.shape)}"
+            raise CompileError(f"a derived weight came out as {found}; {item.type} was expected")
+        own = result.data_ptr() not in {operand.data_ptr() for operand in operands}
+        if own and result.stride() == strides and not result.is_conj() and not result.is_neg():
+            return result
+        copy = compat.empty_strided(shape, strides, item.type.dtype)
+        return copy.copy_(result)
+
+
+def _pad(tensor: torch.Tensor, pairs: Sequence[Sequence[int]], value: float = 0) -> torch.Tensor:
+    flat = [amount for pair in reversed(pairs) for amount in pair]
+    return torch.nn.functional.pad(tensor, flat, value=value)
+
+
+_STEPS: dict[str, Callable[..., torch.Tensor]] = {
+    "pad": _pad,
+    "reshape": lambda tensor, *sizes: tensor.reshape(sizes),
+    "permute": lambda tensor, *dims: tensor.permute(dims),
+    "slice": lambda tensor, dim, start, stop: tensor.narrow(dim, start, stop - start),
+    "cast": lambda tensor, name: tensor.to(dtypes.BY_NAME[name]),
+    "contiguous": lambda tensor: tensor.contiguous(),
+}
+
+
+def computation(
+    recipe: dict[str, Any], evaluate: Callable[[str], Callable[..., torch.Tensor]] | None = None
+) -> Callable[..., torch.Tensor]:
+    """The function a recipe stands for. `evaluate` turns the text of a graph into a function of its inputs."""
+    if "graph" in recipe:
+        if evaluate is None:
+            raise CompileError("a derived weight is computed by a graph, and nothing was given to evaluate it")
+        return evaluate(recipe["graph"])
+    steps = [tuple(step) for step in recipe["steps"]]
+    for name, *_ in steps:
+        if name not in _STEPS and name != "concat":
+            raise CompileError(f"unknown step {name!r} in the recipe of a derived weight")
+
+    def compute(*sources: torch.Tensor) -> torch.Tensor:
+        tensors = list(sources)
+        for name, *arguments in steps:
+            if name == "concat":
+                tensors = [torch.cat(tensors, *arguments)]
+            else:
+                tensors = [_STEPS[name](tensor, *arguments) for tensor in tensors]
+        if len(tensors) != 1:
+            raise CompileError(f"a recipe left {len(tensors)} tensors; one was expected")
+        return tensors[0]
+
+    return compute

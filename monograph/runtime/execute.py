@@ -1,0 +1,278 @@
+"""Runs a program: `Executable(program).run(tensors) -> fresh output tensors`.
+
+A call takes a frame from the pool, allocates the outputs, makes one native call (more where library steps
+stand between) and gives the frame back. Calls may overlap in any number of threads. Inputs are
+expected to be what the program was compiled for; each fact is checked again where its pointer is read, so
+a wrong tensor gives an InputError and never a wild access.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from monograph import compat
+from monograph.errors import DeviceError, InputError
+from monograph.ir import dtypes
+from monograph.ir.types import TensorType
+from monograph.runtime import abi, failure, library, native, threads
+from monograph.runtime.abi import FrameWord, Status
+from monograph.runtime.derive import Policy, Weights
+from monograph.runtime.frame import Frame
+from monograph.runtime.native import static
+from monograph.runtime.program import Library, Native, Program
+
+__all__ = ["Executable"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """Native steps [first, last), then perhaps a library call."""
+
+    first: int
+    last: int
+    call: library.Call | None
+
+
+class Executable:
+    """A program made ready to run.
+
+    weights  what derived weights promise: see `runtime.derive`
+    resolve  functions for library ops that torch does not have
+    """
+
+    def __init__(
+        self, program: Program, *, weights: Policy = "watched", resolve: library.Resolve | None = None
+    ) -> None:
+        self.program = program
+        self.weights = Weights(program, weights)
+        self.code = native.load(program)
+        self._segments = _segments(program, resolve)
+        self._outputs = [
+            (static(type.shape), static(type.strides or ()), type.dtype) for type in program.outputs
+        ]
+        self._frames: list[Frame] = []
+        self._is_single = self.code is not None and self._segments[-1].call is None and len(self._segments) == 1
+
+    def run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Fresh outputs for `inputs`, which hold the weights too, in the order of `program.inputs`."""
+        tensors = list(inputs)
+        if len(tensors) != len(self.program.inputs):
+            raise InputError(f"the program takes {len(self.program.inputs)} tensors, not {len(tensors)}")
+        threads.prepare()
+        empty = compat.empty_strided_cpu
+        outputs = [empty(size, stride, dtype) for size, stride, dtype in self._outputs]
+        frame = self._take()
+        try:
+            self._begin(frame, tensors, outputs)
+            if not self._is_single:
+                self._continue(frame, tensors, outputs)
+        finally:
+            self._frames.append(frame)
+        return outputs
+
+    def run_timed(self, inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], list[float]]:
+        """Like `run`, one step at a time: outputs, and the seconds each of `program.steps` took."""
+        tensors = list(inputs)
+        threads.prepare()
+        outputs = [compat.empty_strided_cpu(*layout) for layout in self._outputs]
+        frame = self._take()
+        seconds = []
+        calls = iter(segment.call for segment in self._segments if segment.call is not None)
+        try:
+            self._call(frame, tensors, outputs, 0, 0)
+            for number, step in enumerate(self.program.steps):
+                start = time.perf_counter()
+                if isinstance(step, Library):
+                    self._library(frame, next(calls), tensors, outputs)
+                else:
+                    self._steps(frame, number, number + 1)
+                seconds.append(time.perf_counter() - start)
+        finally:
+            self._frames.append(frame)
+        return outputs, seconds
+
+    def trim(self) -> None:
+        """Free the arenas of calls that ended."""
+        self._frames.clear()
+
+    def refresh(self) -> None:
+        """Derive all weights again at the next call."""
+        self.weights.forget()
+
+    # -- one call
+
+    def _take(self) -> Frame:
+        try:
+            return self._frames.pop()
+        except IndexError:
+            return Frame(self.program, self.code, self.weights.watches)
+
+    def _begin(self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
+        """Read pointers, bring derived weights up to date, run the first native segment."""
+        segment = self._segments[0]
+        self._call(frame, tensors, outputs, segment.first, segment.last)
+
+    def _continue(self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
+        """What follows the first native segment."""
+        for number, segment in enumerate(self._segments):
+            if number and segment.last > segment.first:
+                self._steps(frame, segment.first, segment.last)
+            if segment.call is not None:
+                self._library(frame, segment.call, tensors, outputs)
+
+    def _call(
+        self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor], first: int, last: int
+    ) -> None:
+        code = self.code
+        if code is None:
+            _check(self.program.inputs, tensors)
+            return
+        weights = self.weights
+        words = frame.words
+        if self.program.derived:
+            self._choose_copies(frame, tensors)
+        words[FrameWord.INPUTS] = id(tensors)
+        words[FrameWord.OUTPUTS] = id(outputs)
+        words[FrameWord.FIRST] = first
+        words[FrameWord.LAST] = last
+        if code.layout is None:
+            self._read_slowly(frame, tensors, outputs)
+        status = code.call(frame.address)
+        while status:
+            kind = status >> 32
+            if kind == Status.STALE:
+                frame.use(weights.update(tensors, frame.observed), weights.is_watched)
+            elif kind == Status.FAILED:
+                self._fail(frame, status & 0xFFFFFFFF)
+            else:
+                self._read_slowly(frame, tensors, outputs)
+            status = code.call(frame.address)
+        if code.layout is not None:
+            frame.read_tensors(True)
+
+    def _choose_copies(self, frame: Frame, tensors: list[torch.Tensor]) -> None:
+        """Hand the frame the derived weights to run with, or none where the runner must look at all sources first."""
+        weights = self.weights
+        if weights.policy == "live":
+            frame.use(weights.fresh(_check(self.program.inputs, tensors)), False)
+            return
+        copies = weights.current
+        if weights.is_empty or weights.steps_since(copies):
+            frame.use(weights.nothing, True)
+        else:
+            frame.use(copies, weights.is_watched)
+
+    def _read_slowly(self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
+        """Fill in every pointer the public way, and the versions of watched weights."""
+        tensors[:] = _check(self.program.inputs, tensors)
+        frame.read_tensors(False)
+        first = frame.bases + abi.FIRST_INPUT_BASE
+        for number, tensor in enumerate((*tensors, *outputs)):
+            frame.words[first + number] = tensor.data_ptr()
+        for row, number in enumerate(self.weights.sources):
+            frame.observed[row, 1] = compat.version(tensors[number])
+
+    def _steps(self, frame: Frame, first: int, last: int) -> None:
+        assert self.code is not None
+        frame.words[FrameWord.FIRST] = first
+        frame.words[FrameWord.LAST] = last
+        status = self.code.steps(frame.address)
+        if status:
+            self._fail(frame, status & 0xFFFFFFFF)
+
+    def _fail(self, frame: Frame, number: int) -> None:
+        step = self.program.steps[number]
+        assert isinstance(step, Native)
+        record = frame.words[frame.error:frame.error + native.ERROR_WORDS].tolist()
+        raise failure.exception(self.program, step, record)
+
+    def _library(
+        self, frame: Frame, call: library.Call, tensors: list[torch.Tensor], outputs: list[torch.Tensor]
+    ) -> None:
+        """Run one op and put its results into their slots."""
+        operands: list[torch.Tensor] = []
+
+        def view(number: int) -> torch.Tensor:
+            operands.append(frame.view(number, tensors, outputs))
+            return operands[-1]
+
+        results = call.run(view)
+        for number, result in zip(call.step.results, results):
+            if number is None:
+                continue
+            if not self._adopt(frame, number, result, operands, outputs):
+                with torch.no_grad():
+                    frame.view(number, tensors, outputs).copy_(result)
+
+    def _adopt(
+        self, frame: Frame, number: int, result: torch.Tensor, operands: list[torch.Tensor], outputs: list[torch.Tensor]
+    ) -> bool:
+        """Make a fresh result that is laid out as the caller wants it the output itself, without a copy."""
+        slot = self.program.slots[number]
+        if slot.kind != "output" or slot.type != self.program.outputs[slot.position] or not _is_plain(result):
+            return False
+        storage = compat.storage_address(result)
+        fresh = (
+            result.dtype == slot.type.dtype and tuple(result.shape) == slot.type.shape
+            and result.stride() == slot.type.strides and result.storage_offset() == 0
+            and result.untyped_storage().nbytes() == result.numel() * result.element_size()
+            and all(compat.storage_address(operand) != storage for operand in operands)
+        )
+        if fresh:
+            outputs[slot.position] = result
+            base = frame.bases + abi.FIRST_INPUT_BASE + len(self.program.inputs) + slot.position
+            if self.code is not None:
+                frame.words[base] = result.data_ptr()
+        return fresh
+
+
+def _segments(program: Program, resolve: library.Resolve | None) -> list[_Segment]:
+    segments = []
+    first = 0
+    for number, step in enumerate(program.steps):
+        if isinstance(step, Library):
+            segments.append(_Segment(first, number, library.prepare(step, resolve)))
+            first = number + 1
+    if first < len(program.steps) or not segments:
+        segments.append(_Segment(first, len(program.steps), None))
+    return segments
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Its elements are what its memory says."""
+    return tensor.layout is torch.strided and tensor.device.type == "cpu" and not (tensor.is_conj() or tensor.is_neg())
+
+
+def _check(types: Sequence[TensorType], tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors, lazy conjugates and negatives made real; InputError where one is not what its type says."""
+    checked = []
+    for number, (expected, tensor) in enumerate(zip(types, tensors, strict=True)):
+        if not isinstance(tensor, torch.Tensor):
+            raise InputError(f"input {number} is of class {type(tensor).__name__}; {expected} was compiled for")
+        if tensor.device.type != "cpu":
+            raise DeviceError(f"input {number} is on {tensor.device}; {expected} was compiled for")
+        if tensor.layout is not torch.strided:
+            raise InputError(f"input {number} is a {tensor.layout} tensor; {expected} was compiled for")
+        same = tensor.dtype == expected.dtype and tuple(tensor.shape) == expected.shape
+        if not same or not _strides_fit(tensor, expected):
+            found = f"{dtypes.name(tensor.dtype)}{list(tensor.shape)} with strides {tensor.stride()}"
+            raise InputError(f"input {number} is {found}; {expected} was compiled for")
+        if tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.resolve_conj().resolve_neg()
+        checked.append(tensor)
+    return checked
+
+
+def _strides_fit(tensor: torch.Tensor, expected: TensorType) -> bool:
+    """Strides of dims of size 1, and all strides of an empty tensor, say nothing about memory."""
+    if tensor.numel() == 0:
+        return True
+    return all(
+        size == 1 or stride == want
+        for size, stride, want in zip(tensor.shape, tensor.stride(), expected.strides or (), strict=True)
+    )
+

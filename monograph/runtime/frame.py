@@ -1,0 +1,118 @@
+"""The working memory of one call in flight: arena, pointers, error record.
+
+Frames are kept in a pool per program: as many exist as calls ever ran at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from monograph.runtime import abi
+from monograph.runtime.abi import FrameWord
+from monograph.runtime.derive import Copies
+from monograph.runtime.native import Code, span, static
+from monograph.runtime.program import ERROR_WORDS, Program, Slot
+
+__all__ = ["ALIGNMENT", "Frame"]
+
+ALIGNMENT = 64
+
+
+class Frame:
+    """Tables of one call. `words` is writable memory as signed 64-bit words (see `runtime.abi`)."""
+
+    __slots__ = ("_program", "_views", "address", "arena", "bases", "copies", "error", "memory", "observed", "words")
+
+    def __init__(self, program: Program, code: Code | None, watches: np.ndarray) -> None:
+        self._program = program
+        self._views: dict[int, torch.Tensor] = {}
+        self.copies: Copies | None = None
+        self.arena = _arena(program.arena_bytes)
+        base_count, widest = (0, 0) if code is None else (code.base_count, code.widest)
+        self.bases = len(FrameWord)
+        args = self.bases + base_count
+        self.error = args + widest
+        observed = self.error + ERROR_WORDS
+        self.memory = np.zeros(observed + len(watches) * abi.SEEN_WORDS, np.int64)
+        self.observed = self.memory[observed:].reshape(-1, abi.SEEN_WORDS)
+        self.words = memoryview(self.memory)        # type: ignore[arg-type]
+        self.address: int = self.memory.ctypes.data
+        if code is not None:
+            self._connect(code, watches, args, observed)
+
+    def _connect(self, code: Code, watches: np.ndarray, args: int, observed: int) -> None:
+        words = self.words
+        for word, first in ((FrameWord.BASES, self.bases), (FrameWord.ARGS, args), (FrameWord.OBSERVED, observed)):
+            words[word] = self.address + 8 * first
+        words[FrameWord.STEPS] = code.step_table.ctypes.data
+        words[FrameWord.ARGUMENTS] = code.arguments.ctypes.data
+        words[FrameWord.WATCHES] = watches.ctypes.data
+        words[self.bases + abi.ARENA_BASE] = self.arena.data_ptr()
+        words[self.bases + abi.ERROR_BASE] = self.address + 8 * self.error
+        if code.facts is not None and code.layout is not None:
+            words[FrameWord.FACTS] = code.facts.ctypes.data
+            words[FrameWord.LAYOUT] = code.layout.ctypes.data
+        program = self._program
+        literals = code.base_count - len(program.literals)
+        for number, literal in enumerate(program.literals):
+            words[self.bases + literals + number] = literal.data_ptr()
+        self.read_tensors(code.layout is not None)
+
+    def read_tensors(self, natively: bool) -> None:
+        """Whether the runner reads the pointers of inputs and outputs, or finds them filled in."""
+        self.words[FrameWord.INPUT_COUNT] = len(self._program.inputs) if natively else 0
+        self.words[FrameWord.OUTPUT_COUNT] = len(self._program.outputs) if natively else 0
+
+    def use(self, copies: Copies, watched: bool) -> None:
+        """Take these derived weights; the frame holds them until the next call takes others."""
+        if copies is self.copies:
+            return
+        first = self.bases + abi.FIRST_INPUT_BASE + len(self._program.inputs) + len(self._program.outputs)
+        self.memory[first:first + len(copies.pointers)] = copies.pointers
+        self.words[FrameWord.SEEN] = copies.seen.ctypes.data
+        self.words[FrameWord.WATCH_COUNT] = len(copies.seen) if watched else 0
+        for number in [number for number in self._views if self._program.slots[number].kind == "derived"]:
+            del self._views[number]
+        self.copies = copies
+
+    def view(self, number: int, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> torch.Tensor:
+        """The tensor that slot `number` is in this call."""
+        slot = self._program.slots[number]
+        if slot.kind == "input":
+            return _laid(tensors[slot.position], slot)
+        if slot.kind == "output":
+            return _laid(outputs[slot.position], slot)
+        found = self._views.get(number)
+        if found is None:
+            found = self._views[number] = self._fixed(slot)
+        return found
+
+    def _fixed(self, slot: Slot) -> torch.Tensor:
+        if slot.kind == "literal":
+            return _laid(self._program.literals[slot.position], slot)
+        if slot.kind == "derived":
+            assert self.copies is not None
+            return _laid(self.copies.tensors[slot.position], slot)
+        shape, strides = static(slot.type.shape), static(slot.type.strides or ())
+        with torch.inference_mode(False):
+            memory = self.arena[slot.position:slot.position + span(slot.type)].view(slot.type.dtype)
+            return memory.as_strided(shape, strides)
+
+
+def _laid(tensor: torch.Tensor, slot: Slot) -> torch.Tensor:
+    """`tensor`, or its memory with the slot's sizes and strides."""
+    shape, strides = static(slot.type.shape), static(slot.type.strides or ())
+    if tensor.shape == shape and tensor.stride() == strides and tensor.dtype == slot.type.dtype:
+        return tensor
+    if tensor.dtype != slot.type.dtype:
+        tensor = tensor.view(slot.type.dtype)
+    return tensor.as_strided(shape, strides)
+
+
+def _arena(size: int) -> torch.Tensor:
+    """`size` bytes, aligned to a cache line; an ordinary tensor even under inference mode."""
+    with torch.inference_mode(False):
+        memory = torch.empty(size + ALIGNMENT, dtype=torch.uint8, device="cpu")
+        start = -memory.data_ptr() % ALIGNMENT
+        return memory[start:start + size]

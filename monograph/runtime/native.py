@@ -1,0 +1,162 @@
+"""A program's native code in memory, with the tables that the step runner walks.
+
+One `Code` serves all calls of a program, in any number of threads: it is not written after it is built.
+What changes from call to call is in a `runtime.frame.Frame`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from monograph.errors import CompileError
+from monograph.ir.symbolic import Dim
+from monograph.ir.types import TensorType
+from monograph.runtime import abi, probe
+from monograph.runtime.link import Image, link
+from monograph.runtime.program import ERROR_WORDS, Native, Program
+from monograph.runtime.symbols import externals
+
+__all__ = ["ERROR_WORDS", "Code", "extent", "load", "span", "static"]
+
+# Letting other Python threads run costs about 0.1 us, and up to a switch interval (5 ms) to come back when one of
+# them computes; so only programs that touch this much memory, or have this many steps, do it.
+LONG_BYTES = 256 * 1024
+LONG_STEPS = 64
+
+_REDIRECT = {"GOMP_parallel": "monograph_parallel"}      # see runtime.threads
+
+
+@dataclass(frozen=True)
+class Code:
+    """Everything native of a program. `facts` and `layout` are None where tensors are read the public way."""
+
+    call: Callable[[int], int]        # monograph_call(frame address) -> status
+    steps: Callable[[int], int]
+    watch: Callable[[int], int]
+    step_table: np.ndarray
+    arguments: np.ndarray
+    facts: np.ndarray | None          # pointers to one Fact per input, then per output
+    layout: np.ndarray | None
+    base_count: int
+    widest: int                       # most arguments of a step
+    is_long: bool
+    image: Image
+    _keep: tuple[np.ndarray, ...] = ()
+
+
+def static(dims: tuple[Dim, ...]) -> tuple[int, ...]:
+    """The sizes as numbers; CompileError where one is symbolic."""
+    if not all(isinstance(dim, int) for dim in dims):
+        raise CompileError(f"a program needs static sizes, not {dims}")
+    return tuple(int(dim) for dim in dims)      # type: ignore[arg-type]
+
+
+def extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Number of elements from the first to the last one of a layout; 0 when it has none."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+
+
+def span(kind: TensorType) -> int:
+    """Bytes from the first to past the last element of a tensor of this type."""
+    return extent(static(kind.shape), static(kind.strides or ())) * kind.dtype.itemsize
+
+
+def load(program: Program) -> Code | None:
+    """Link the objects of `program` and build its tables; None where it has no object at all."""
+    if not program.objects:
+        if any(isinstance(step, Native) for step in program.steps) or program.derived:
+            raise CompileError("a program with native steps or derived weights has no object code")
+        return None
+    image = link(program.objects, externals(), _REDIRECT)
+    step_table, arguments, widest = _steps(program, image)
+    long = is_long(program)
+    known = probe.layout()
+    facts, keep = (None, ()) if known is None else _facts(program)
+    return Code(
+        _function(image, "monograph_call", long), _function(image, "monograph_steps", long),
+        _function(image, "monograph_watch", False), step_table, arguments, facts,
+        None if known is None else _signed(known), _base_count(program), widest, long, image, keep,
+    )
+
+
+def is_long(program: Program) -> bool:
+    """Worth releasing the interpreter lock for?"""
+    native = [step for step in program.steps if isinstance(step, Native)]
+    if len(native) >= LONG_STEPS:
+        return True
+    touched = 0
+    for step in native:
+        for number in step.slots:
+            touched += span(program.slots[number].type)
+    return touched >= LONG_BYTES
+
+
+def _function(image: Image, name: str, releases_lock: bool) -> Callable[[int], int]:
+    try:
+        address = image.symbols[name]
+    except KeyError:
+        raise CompileError(f"the program's objects do not define {name!r}: the step runner is missing") from None
+    prototype = ctypes.CFUNCTYPE if releases_lock else ctypes.PYFUNCTYPE
+    return prototype(ctypes.c_int64, ctypes.c_void_p)(address)
+
+
+def _signed(words: tuple[int, ...]) -> np.ndarray:
+    return np.array(words, np.uint64).view(np.int64)
+
+
+def _base_count(program: Program) -> int:
+    tensors = len(program.inputs) + len(program.outputs) + len(program.derived) + len(program.literals)
+    return abi.FIRST_INPUT_BASE + tensors
+
+
+def base_of(program: Program, number: int) -> tuple[int, int]:
+    """(number of the base, byte offset) of a slot."""
+    slot = program.slots[number]
+    if slot.kind == "arena":
+        return abi.ARENA_BASE, slot.position
+    counts = {"input": 0, "output": len(program.inputs)}
+    counts["derived"] = counts["output"] + len(program.outputs)
+    counts["literal"] = counts["derived"] + len(program.derived)
+    return abi.FIRST_INPUT_BASE + counts[slot.kind] + slot.position, 0
+
+
+def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]:
+    """Step table, argument table and the largest argument count; library steps have empty rows."""
+    places = [base_of(program, number) for number in range(len(program.slots))]
+    rows: list[tuple[int, ...]] = []
+    arguments: list[tuple[int, int]] = []
+    for step in program.steps:
+        if not isinstance(step, Native):
+            rows.append((0, 0, 0, 0))
+            continue
+        address = image.symbols.get(step.symbol)
+        if address is None:
+            raise CompileError(f"no object of the program defines kernel {step.symbol!r}")
+        begin = len(arguments)
+        arguments.extend(places[number] for number in step.slots)
+        if step.can_fail:
+            arguments.append((abi.ERROR_BASE, 0))
+        rows.append((address, begin, len(arguments) - begin, 0))
+    step_table = np.array(rows, np.int64).reshape(-1, abi.STEP_WORDS)
+    argument_table = np.array(arguments, np.int64).reshape(-1, abi.ARGUMENT_WORDS)
+    return step_table, argument_table, max((row[2] for row in rows), default=0)
+
+
+def _facts(program: Program) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    """Pointers to the facts of inputs and outputs, and the memory behind them."""
+    rows = [_fact(kind) for kind in (*program.inputs, *program.outputs)]
+    memory = np.array([word for row in rows for word in row], np.int64)
+    lengths = np.cumsum([0, *(len(row) for row in rows)])[:-1]
+    pointers = memory.ctypes.data + 8 * lengths.astype(np.int64)
+    return pointers, (memory,)
+
+
+def _fact(kind: TensorType) -> list[int]:
+    shape, strides = static(kind.shape), static(kind.strides or ())
+    return [probe.dtype_code(kind.dtype), kind.dtype.itemsize, len(shape), *shape, *strides]
