@@ -115,8 +115,8 @@ def load(fn: Function, expr: Load) -> Lanes:
     guard = mask if isinstance(mask, Value) and step in (1, -1) else None      # one branchless choice of address
     masks = _masks(fn, mask) if guard is None else vector.masks
     others = fn.spread(other) if other is not None and expr.other is not None else None
-    if others is not None and isinstance(expr.other, Const) and not expr.other.value and str(expr.other.value) != "-0.0":
-        others = None
+    if isinstance(expr.other, Const) and constant(expr.other.value, expr.dtype) == constant(0, expr.dtype):
+        others = None           # what masked lanes read anyway
     if step is GATHER:
         indices = fn.value(expr.index)
         assert not isinstance(indices, Value)
@@ -147,7 +147,9 @@ def _guarded(fn: Function, guard: Value | None, at: Value) -> Value:
     return fn.text.select(guard, at, _zeros(fn)) if guard is not None else at
 
 
-def _finish(fn: Function, expr: Load, raw: Value, mask: Value | None, others: tuple[Value, ...] | None, u: int) -> Value:
+def _finish(
+    fn: Function, expr: Load, raw: Value, mask: Value | None, others: tuple[Value, ...] | None, u: int
+) -> Value:
     value = casts.from_memory(fn.text, raw, expr.buffer.dtype)
     if mask is None or others is None:
         return value
@@ -159,8 +161,8 @@ def _masks(fn: Function, mask: Lanes | None) -> tuple[Value | None, ...]:
     assert fn.vector is not None
     if mask is None:
         return fn.vector.masks
-    own = fn.spread(mask)
-    return tuple(m if tail is None else fn.text.binary("and", m, tail) for m, tail in zip(own, fn.vector.masks, strict=True))
+    both = zip(fn.spread(mask), fn.vector.masks, strict=True)
+    return tuple(own if tail is None else fn.text.binary("and", own, tail) for own, tail in both)
 
 
 def _load_scalar(fn: Function, expr: Load, mask: Lanes | None, other: Lanes | None) -> Value:
@@ -193,7 +195,8 @@ def _load_vector(fn: Function, element: str, at: Value, mask: Value | None) -> V
     if size >= 4 or fn.target.has_masks or mask.ref.startswith("<"):
         name = f"llvm.masked.load.{overload_suffix(element, lanes)}.p0"
         text.module.declare(name, kind, f"ptr, <{lanes} x i1>, {kind}")
-        return text.emit(element, lanes, f"call {kind} @{name}(ptr align {size} {at.ref}, {mask}, {kind} zeroinitializer)")
+        arguments = f"ptr align {size} {at.ref}, {mask}, {kind} zeroinitializer"
+        return text.emit(element, lanes, f"call {kind} @{name}({arguments})")
     steps = ", ".join(f"i64 {lane}" for lane in range(lanes))
     pointers = text.emit("ptr", lanes, f"getelementptr {element}, {at}, <{lanes} x i64> <{steps}>")
     return _load_pointers(fn, element, pointers, mask)
@@ -232,8 +235,8 @@ def _gather(fn: Function, element: str, pointers: Value, mask: Value | None) -> 
     where = mask if mask is not None else Value("splat (i1 true)", "i1", lanes)
     name = f"llvm.masked.gather.{overload_suffix(element, lanes)}.v{lanes}p0"
     fn.text.module.declare(name, kind, f"<{lanes} x ptr>, <{lanes} x i1>, {kind}")
-    size = _size(element)
-    return fn.text.emit(element, lanes, f"call {kind} @{name}({_aligned(pointers, size)}, {where}, {kind} zeroinitializer)")
+    arguments = f"{_aligned(pointers, _size(element))}, {where}, {kind} zeroinitializer"
+    return fn.text.emit(element, lanes, f"call {kind} @{name}({arguments})")
 
 
 def _aligned(pointers: Value, size: int) -> str:

@@ -15,7 +15,7 @@ import torch
 
 from monograph.loops.nodes import Buffer, Carry, Check, Const, Expr, For, Kernel, Load, Op, Stmt, Store, Var, carry
 
-__all__ = ["Facts", "Leaf", "Linear", "expressions", "static_trips", "walk"]
+__all__ = ["Facts", "Leaf", "Linear", "expressions", "operands", "static_trips", "walk"]
 
 Leaf = Var | Carry | Buffer
 NOTHING: frozenset[Leaf] = frozenset()
@@ -157,6 +157,14 @@ def expressions(statement: Stmt) -> list[Expr]:
     if isinstance(statement, Check):
         return [statement.condition, *statement.values]
     return [statement.value] if statement.mask is None else [statement.value, statement.mask]
+
+
+def operands(statement: Stmt) -> list[Expr]:
+    """Every expression of a statement, indices and bounds included."""
+    extra = [statement.index] if isinstance(statement, Store) else []
+    if isinstance(statement, For):
+        extra = [statement.lo, statement.hi]
+    return [*expressions(statement), *extra]
 
 
 def static_trips(loop: For) -> int | None:

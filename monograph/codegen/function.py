@@ -10,7 +10,7 @@ inside every loop that may run zero times.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -20,7 +20,7 @@ from monograph.codegen.target import Target
 from monograph.codegen.text import Lines, Module, Text, Value
 from monograph.codegen.types import constant
 from monograph.errors import CompileError
-from monograph.loops.nodes import Buffer, Carry, Const, Expr, For, Load, Op, Var
+from monograph.loops.nodes import Buffer, Carry, Const, Expr, For, Load, Op, Stmt, Var
 
 __all__ = ["Bound", "Function", "Lanes", "Scope", "VectorLoop"]
 
@@ -55,6 +55,7 @@ class VectorLoop:
     loop: For
     lanes: int
     varying: set[Leaf]
+    block: Callable[[Function, Sequence[Stmt]], None]
     jam: int = 1
     masks: tuple[Value | None, ...] = (None,)
 
@@ -169,7 +170,7 @@ class Function:
             self.homes.setdefault(value.ref, depth)
         for leaf in self.facts.leaves(expr):
             if leaf in self.facts.mutable:
-                scope.readers.setdefault(leaf, []).append(expr)     # type: ignore[arg-type]
+                scope.readers.setdefault(leaf, []).append(expr)   
 
     def _code(self, expr: Expr) -> Lanes:
         if isinstance(expr, Var):

@@ -2,7 +2,7 @@
 
     i32 @name(ptr args)                     loads the pointers, runs the statements, returns 0 or 1
     void @name.N.range(pointers, flag, captured values, lo, hi)
-                                            statements between parallel loops (lo, hi unused), or part of a parallel loop
+                                            all statements (lo, hi unused), or part of a parallel loop
     void @name.N.thread(ptr data)           see `parallel`
 
 Every piece takes the buffers as `noalias` arguments: the loop IR promises that a buffer that is stored
@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from monograph.codegen import loops, parallel
-from monograph.codegen.facts import Facts, expressions, static_trips, walk
+from monograph.codegen.facts import Facts, operands, static_trips, walk
 from monograph.codegen.function import Function
 from monograph.codegen.target import Target
 from monograph.codegen.text import Module, Text, Value
 from monograph.codegen.types import register
-from monograph.loops.nodes import Buffer, Carry, For, Kernel, Stmt
+from monograph.loops.nodes import Buffer, Carry, For, Kernel, Load, Stmt, Store
 
 __all__ = ["emit", "emit_module"]
 
@@ -37,8 +37,8 @@ def emit_module(kernels: Sequence[Kernel], target: Target) -> str:
     for kernel in kernels:
         _Writer(module, kernel, target).write()
     header = [f'target triple = "{target.triple}"', f'target datalayout = "{target.layout}"']
-    parts = [*header, *module.declarations.values(), *module.globals.values(), *module.helpers.values(), *module.functions]
-    return "\n".join(parts) + "\n"
+    tables = (module.declarations, module.globals, module.helpers)
+    return "\n".join([*header, *(entry for table in tables for entry in table.values()), *module.functions]) + "\n"
 
 
 class _Writer:
@@ -85,7 +85,8 @@ class _Writer:
     def _statements(self, fn: Function, pointers: list[Value], flag: Value) -> None:
         """The kernel's statements with parallel loops among them; the others run on the calling thread."""
         fn.fail_label = "leave"
-        self.release = self._scratch(fn, _used_scratch(self.kernel, [s for s in self.kernel.body if not _is_parallel(s)]))
+        serial = [s for s in self.kernel.body if not _is_parallel(s)]
+        self.release = self._scratch(fn, _used_scratch(self.kernel, serial))
         for statement in self.kernel.body:
             if isinstance(statement, For) and statement.kind == "parallel":
                 self._region(fn, statement, pointers, flag)
@@ -106,15 +107,14 @@ class _Writer:
         self.pieces += 1
         outside = parallel.captured(loop)
         values = [fn.scalar(c) for c in outside]
-        trips = static_trips(loop)
-        if trips == 0:
+        if static_trips(loop) == 0:
             return
         fn.forget(self.facts.stored(loop))
         self._piece(name, [loop], outside, loop)
         self.module.functions.append(
             parallel.thread_function(self.module, name, len(pointers), values, loop.step)
         )
-        parallel.launch(fn, loop, name, pointers, flag, values, trips)
+        parallel.launch(fn, loop, name, pointers, flag, values)
 
     def _piece(self, name: str, body: Sequence[Stmt], outside: list[Carry], region: For | None) -> None:
         """The function `name.range`: `body`, or iterations lo .. hi of parallel loop `region`."""
@@ -139,7 +139,7 @@ class _Writer:
         fn.text.place("leave")
         self._free(fn, release)
         fn.text.line("ret void")
-        parameters = [f"ptr noalias {p.ref}" for p in pointers.values()]
+        parameters = [f"ptr noalias {pointers[b].ref}" for b in kernel.arguments]
         parameters += [f"ptr noalias {flag.ref}", *map(str, captures), "i64 %lo", "i64 %hi"]
         self.module.functions.append(
             f"define internal void @{name}.range({', '.join(parameters)}) nounwind {{\n{fn.text.body()}\n}}\n"
@@ -178,14 +178,9 @@ def _used_scratch(kernel: Kernel, body: Sequence[Stmt]) -> list[Buffer]:
     part = Kernel(kernel.name, [], [], list(body))
     used: set[Buffer] = set()
     for statement in part.statements():
-        buffer = getattr(statement, "buffer", None)
-        if buffer is not None:
-            used.add(buffer)
-        roots = expressions(statement)
-        roots += [getattr(statement, "index")] if buffer is not None else []
-        for expr in walk(roots, set()):
-            if hasattr(expr, "buffer"):
-                used.add(expr.buffer)
+        if isinstance(statement, Store):
+            used.add(statement.buffer)
+        used.update(e.buffer for e in walk(operands(statement), set()) if isinstance(e, Load))
     return [b for b in kernel.scratch if b in used]
 
 

@@ -53,7 +53,7 @@ def apply(fn: Function, expr: Op) -> Lanes:
 # -- comparisons of index expressions: lanes against one number, in i32
 
 def _lane_comparison(fn: Function, expr: Op) -> int | None:
-    """The coefficient (1 or -1) of the vector loop's variable where `expr` compares affine functions of loop variables."""
+    """The coefficient (1 or -1) of the vector variable where `expr` compares affine functions of loop variables."""
     if fn.vector is None or expr.name not in COMPARISONS or expr.args[0].dtype is not torch.int64:
         return None
     terms = _difference(fn, expr)

@@ -10,7 +10,7 @@ Small work is not worth waking threads for: then `region.range` is called direct
 from __future__ import annotations
 
 from monograph.codegen.cost import is_small
-from monograph.codegen.facts import expressions, walk
+from monograph.codegen.facts import operands, static_trips, walk
 from monograph.codegen.function import Function
 from monograph.codegen.text import Module, Text, Value
 from monograph.loops.nodes import Carry, Expr, For, Stmt
@@ -26,14 +26,9 @@ def captured(loop: For) -> list[Carry]:
     used: dict[Expr, None] = {}
 
     def visit(statement: Stmt) -> None:
-        roots = expressions(statement)
+        used.update((e, None) for e in walk(operands(statement), set()) if isinstance(e, Carry))
         if isinstance(statement, For):
             inside.add(statement)
-            roots += [statement.lo, statement.hi]
-        else:
-            roots += [getattr(statement, "index")] if hasattr(statement, "index") else []
-        used.update((e, None) for e in walk(roots, set()) if isinstance(e, Carry))
-        if isinstance(statement, For):
             for entry in statement.body:
                 visit(entry)
 
@@ -42,12 +37,12 @@ def captured(loop: For) -> list[Carry]:
     return [e for e in used if isinstance(e, Carry) and e.loop not in inside]
 
 
-def launch(fn: Function, loop: For, name: str, pointers: list[Value], flag: Value, values: list[Value], trips: int | None) -> None:
+def launch(fn: Function, loop: For, name: str, pointers: list[Value], flag: Value, values: list[Value]) -> None:
     """Fill `data` and run the region."""
     text = fn.text
     lo, hi = fn.scalar(loop.lo), fn.scalar(loop.hi)
     arguments = ", ".join(map(str, [*pointers, flag, *values, lo, hi]))
-    if is_small(loop, trips):
+    if is_small(loop, static_trips(loop)):
         text.line(f"call void @{name}.range({arguments})")
         return
     words = [lo, hi, flag, *pointers, *values]

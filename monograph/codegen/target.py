@@ -82,7 +82,8 @@ def initialise() -> None:
 
 def generic(vector_bits: int = 256, *, fma: bool = True) -> Target:
     """An x86-64 machine with vectors of `vector_bits`."""
-    features = {128: "+sse4.2", 256: "+avx2", 512: "+avx512f,+avx512vl,+avx512bw,+avx512dq,-prefer-256-bit"}[vector_bits]
+    wide_features = "+avx512f,+avx512vl,+avx512bw,+avx512dq,-prefer-256-bit"
+    features = {128: "+sse4.2", 256: "+avx2", 512: wide_features}[vector_bits]
     if fma:
         features += ",+fma,+f16c"
     wide = vector_bits == 512

@@ -156,7 +156,8 @@ class Text:
     def intrinsic(self, name: str, *arguments: Value) -> Value:
         """An overloaded LLVM intrinsic whose result has the type of its first argument."""
         a = arguments[0]
-        return self.call(f"llvm.{name}.{overload_suffix(a.element, a.lanes)}", a.element, a.lanes, *arguments, attributes="")
+        full = f"llvm.{name}.{overload_suffix(a.element, a.lanes)}"
+        return self.call(full, a.element, a.lanes, *arguments, attributes="")
 
     def splat(self, a: Value, lanes: int) -> Value:
         """`a` in every lane; a literal stays a literal."""

@@ -70,7 +70,7 @@ def constant(value: float | int | bool, dtype: torch.dtype, lanes: int = 0) -> V
 
 
 def lanes_of(dtypes_used: Iterable[torch.dtype], target: Target, extent: int | None) -> int:
-    """Lanes for a loop over these dtypes: full registers of the widest float, or of the widest integer where there are none.
+    """Lanes for a loop over these dtypes: full registers of the widest float, or else of the widest integer.
 
     Short loops of known extent get no more lanes than they need.
     """

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from monograph.codegen import libm
-from monograph.codegen.mathbuilder import Math
 from monograph.codegen.text import Value
 
 __all__ = ["FUNCTIONS"]

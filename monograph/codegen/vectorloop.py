@@ -7,7 +7,9 @@ folded across lanes at the end.
 
 from __future__ import annotations
 
-from monograph.codegen import loops
+from collections.abc import Callable, Sequence
+
+from monograph.codegen.counting import counted
 from monograph.codegen.facts import static_trips
 from monograph.codegen.function import Bound, Function, Lanes, VectorLoop
 from monograph.codegen.mathbuilder import Math
@@ -15,12 +17,13 @@ from monograph.codegen.operations import fold, identity
 from monograph.codegen.text import Value
 from monograph.codegen.types import lanes_of
 from monograph.errors import CompileError
-from monograph.loops.nodes import Carried, Const, For, carry
+from monograph.loops.nodes import Carried, Const, For, Stmt, carry
 
 __all__ = ["write"]
 
 
-def write(fn: Function, loop: For) -> None:
+def write(fn: Function, loop: For, block: Callable[[Function, Sequence[Stmt]], None]) -> None:
+    """Write `loop`; `block` writes the statements inside."""
     if fn.vector is not None:
         raise CompileError("vector loops do not nest")
     if loop.step != 1 or any(entry.combine is None for entry in loop.carried):
@@ -30,10 +33,11 @@ def write(fn: Function, loop: For) -> None:
     trips = static_trips(loop)
     varying = fn.facts.varying(loop)
     lanes = lanes_of(fn.facts.dtypes(loop, varying), fn.target, trips)
+    vector = VectorLoop(loop, lanes, varying, block)
     if trips is None:
-        state = _dynamic(fn, VectorLoop(loop, lanes, varying), inits)
+        state = _dynamic(fn, vector)
     else:
-        state = _static(fn, VectorLoop(loop, lanes, varying), trips)
+        state = _static(fn, vector, trips)
     for position, entry in enumerate(loop.carried):
         fn.bind_carry(carry(loop, position), _across(fn, entry, inits[position], state[position]))
 
@@ -62,7 +66,7 @@ def _static(fn: Function, vector: VectorLoop, trips: int) -> list[tuple[Value, .
     return state
 
 
-def _dynamic(fn: Function, vector: VectorLoop, inits: list[Value]) -> list[tuple[Value, ...]]:
+def _dynamic(fn: Function, vector: VectorLoop) -> list[tuple[Value, ...]]:
     loop, lanes, text = vector.loop, vector.lanes, fn.text
     lo, hi = fn.scalar(loop.lo), fn.scalar(loop.hi)
     vector.jam = max(1, loop.unroll)
@@ -81,7 +85,7 @@ def _dynamic(fn: Function, vector: VectorLoop, inits: list[Value]) -> list[tuple
         mask = text.compare("slt", Value(f"<{lane_numbers}>", "i64", lanes), left)
         return _body(fn, vector, iv, (mask,), inner)
 
-    result = loops.counted(fn, loop, middle, hi, lanes, False, list(first), one)
+    result = counted(fn, loop, middle, hi, lanes, False, list(first), one)
     return [value for value in result if not isinstance(value, Value)]
 
 
@@ -92,7 +96,7 @@ def _steps(fn: Function, vector: VectorLoop, lo: Value, hi: Value, certain: bool
         for entry in vector.loop.carried
     ]
     masks: tuple[Value | None, ...] = (None,) * vector.jam
-    result = loops.counted(
+    result = counted(
         fn, vector.loop, lo, hi, vector.lanes * vector.jam, certain, start,
         lambda iv, inner: _body(fn, vector, iv, masks, inner),
     )
@@ -110,7 +114,9 @@ def _piece(
     return [new + parts[len(masks):] for new, parts in zip(result, state, strict=True)]
 
 
-def _body(fn: Function, vector: VectorLoop, iv: Value, masks: tuple[Value | None, ...], state: list[Lanes]) -> list[Lanes]:
+def _body(
+    fn: Function, vector: VectorLoop, iv: Value, masks: tuple[Value | None, ...], state: list[Lanes]
+) -> list[Lanes]:
     fn.homes[iv.ref] = len(fn.scopes) - 1
     fn.bind(vector.loop.var, iv, 0)
     parts = [value for value in state if not isinstance(value, Value)]
@@ -126,7 +132,7 @@ def _lanes(
     for buffer in fn.facts.stored(loop):
         fn.pin(buffer)
     fn.vector = vector
-    loops.block(fn, loop.body)
+    vector.block(fn, loop.body)
     m = Math(fn.text, fn.target)
     result = []
     for position, entry in enumerate(loop.carried):
