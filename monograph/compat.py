@@ -226,3 +226,8 @@ def llvmlite_library() -> Any:
         return ctypes.CDLL(name)
     except OSError:
         return None
+
+
+def negative_view(tensor: torch.Tensor) -> torch.Tensor:
+    """The lazy negative of a tensor's memory."""
+    return torch._neg_view(tensor)    # 2.13
