@@ -25,8 +25,8 @@ from monograph.templates.tile import Epilogue, Machine, Reduction
 
 __all__ = ["Operand", "Plan", "Spec", "build", "plan"]
 
-K_BLOCK = 384                # a panel of B (24 KiB at 16 f32 columns) stays in the first-level cache
-ROW_BLOCK = 192              # rows of A per task: with K_BLOCK about 300 KiB, in the second-level cache
+K_BLOCK = 1024               # a panel of B (64 KiB at 16 f32 columns) streams from the second-level cache
+ROW_BLOCK = 192              # rows of A per task: their blocks of K stay in the second-level cache
 SERIAL_FLOPS = 200_000       # below this a parallel region costs more than it gives
 TASKS = 16                   # tasks a large product is split into; fixed, so that results never depend on threads
 
