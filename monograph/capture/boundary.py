@@ -1,0 +1,130 @@
+"""Sealing a trace: what it returns, what it writes, as `ir.boundary` tells it.
+
+A view of an input comes back as a view of the real input after write-back. A storage made inside
+comes out once: as the result itself when it is seen through one dense layout, else whole, with
+the results laid over it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph import compat, errors
+from monograph.capture.dims import dims
+from monograph.capture.layout import Layout, contiguous_strides
+from monograph.capture.storage import Storage
+from monograph.capture.tree import flatten
+from monograph.ir.boundary import Boundary, Fresh, InputItself, InputView, Literal, Relayout, Result, Write
+from monograph.ir.graph import Value
+from monograph.ir.op import Trait
+
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Tracer
+
+__all__ = ["Seal", "remove_dead"]
+
+
+class Seal:
+    """Fills `tracer.graph.outputs` and builds a Boundary. `leaves` are the result's leaves, fakes among them."""
+
+    def __init__(self, tracer: Tracer, result: Any) -> None:
+        self.tracer = tracer
+        self.leaves, self.tree = flatten(result, lambda t: isinstance(t, compat.FakeTensor) or id(t) in tracer.by_real)
+        self.outputs: dict[Value, int] = {}
+        self.fresh: dict[int, tuple[int, Layout | None]] = {}     # storage id -> output, its layout (None: the only view)
+
+    def run(self) -> Boundary:
+        boundary = Boundary(tree=self.tree)
+        moved = [entry for entry in self.tracer.entries if self._moved(entry)]
+        self._plan_fresh([*self.leaves, *(entry.fake for entry in moved)])
+        numbers: dict[int, int] = {}
+        boundary.results = [self.result(leaf, numbers) for leaf in self.leaves]
+        for storage in list(self.tracer.memory.by_id.values()):
+            if storage.input is not None and storage.written:
+                strides = storage.layout.strides if storage.layout.is_dense() else contiguous_strides(storage.layout.sizes)
+                boundary.writes.append(Write(storage.input, self.output(storage.value, strides)))
+        for entry in moved:
+            boundary.relayouts.append(Relayout(self.tracer.identity(entry), self.place(entry.fake, -1)))
+        return boundary
+
+    def _moved(self, entry: Any) -> bool:
+        return compat.storage_id(entry.fake) != entry.home or Layout.of(entry.fake).key != entry.layout.key
+
+    # -- results -----------------------------------------------------------------------
+
+    def result(self, leaf: Any, numbers: dict[int, int]) -> Result:
+        if not isinstance(leaf, torch.Tensor):
+            return Literal(leaf)
+        tracer = self.tracer
+        entry = tracer.by_fake.get(id(leaf))
+        if entry is None and not isinstance(leaf, compat.FakeTensor):
+            tracer.lift(leaf)
+            entry = tracer.by_real[id(leaf)]
+        if entry is not None:
+            return InputItself(tracer.identity(entry))
+        return self.place(leaf, numbers.setdefault(id(leaf), len(numbers)))
+
+    def place(self, leaf: torch.Tensor, number: int) -> Fresh | InputView:
+        """Where a tensor made inside lies."""
+        storage, layout = self.tracer.memory.of(leaf), Layout.of(leaf)
+        sizes, strides = dims(layout.sizes), dims(layout.strides)
+        if storage.input is not None:
+            offset = layout.offset
+            if layout.dtype == storage.layout.dtype:
+                offset -= storage.layout.offset
+            else:
+                offset -= storage.layout.offset * storage.layout.dtype.itemsize // layout.dtype.itemsize
+            return InputView(storage.input, sizes, strides, offset, layout.dtype, number, layout.conj, layout.neg)
+        output, whole = self.fresh[compat.storage_id(leaf)]
+        offset = 0 if whole is None else layout.offset
+        return Fresh(output, sizes, strides, offset, layout.dtype, number, layout.conj, layout.neg)
+
+    def _plan_fresh(self, leaves: list[Any]) -> None:
+        """One graph output per storage made inside that a result lies in."""
+        seen: dict[int, list[Layout]] = {}
+        for leaf in leaves:
+            if isinstance(leaf, compat.FakeTensor) and self.tracer.memory.of(leaf).input is None:
+                seen.setdefault(compat.storage_id(leaf), []).append(Layout.of(leaf))
+        for key, layouts in seen.items():
+            self.fresh[key] = self._fresh(self.tracer.memory.by_id[key], layouts)
+
+    def _fresh(self, storage: Storage, layouts: list[Layout]) -> tuple[int, Layout | None]:
+        first = layouts[0]
+        alone = all(layout.key == first.key for layout in layouts)
+        if alone and (first.at_zero().is_dense() or not storage.layout.is_dense()) and not (first.conj or first.neg):
+            return self.output(self.tracer.memory.read_layout(storage, first), first.strides), None
+        if not storage.layout.is_dense():
+            raise errors.UnsupportedError("several results share a storage that has gaps", loc=self.tracer.record.loc)
+        return self.output(storage.value, storage.layout.strides), storage.layout
+
+    # -- outputs -----------------------------------------------------------------------
+
+    def output(self, value: Value, strides: Any) -> int:
+        """The number of the graph output that is `value` with these strides, added if need be."""
+        wanted = dims(strides)
+        if value.node is None or (value in self.outputs and value.tensor.strides != wanted):
+            value = self.tracer.record.clone(value)
+        known = self.outputs.get(value)
+        if known is not None:
+            value = self.tracer.record.clone(value)
+        value.type = replace(value.tensor, strides=wanted)
+        outputs = self.tracer.graph.outputs
+        outputs.append(value)
+        self.outputs[value] = len(outputs) - 1
+        return len(outputs) - 1
+
+
+def remove_dead(tracer: Tracer) -> None:
+    """Drop nodes that nobody reads; random draws and checks stay."""
+    graph = tracer.graph
+    live: set[Value] = set(graph.outputs)
+    kept = []
+    for node in reversed(graph.nodes):
+        if node.op.is_removable and not node.op.has(Trait.RANDOM) and not any(value in live for value in node.results):
+            continue
+        live.update(node.inputs)
+        kept.append(node)
+    graph.nodes[:] = reversed(kept)

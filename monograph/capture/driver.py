@@ -1,0 +1,104 @@
+"""`trace`: run the user's code once on fakes and give back what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from monograph import compat, errors
+from monograph.capture import blame
+from monograph.capture.boundary import Seal, remove_dead
+from monograph.capture.captured import Binding, Captured
+from monograph.capture.fn_mode import UserMode
+from monograph.capture.inputs import Restart
+from monograph.capture.names import Names
+from monograph.capture.state import Snapshot, reset_tensors
+from monograph.capture.tracer import Tracer
+from monograph.ir.graph import Source
+
+__all__ = ["trace"]
+
+Hook = AbstractContextManager[Any]
+
+
+def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *, grad: bool | None = None,
+          dynamic: bool | None = None, hooks: Sequence[Hook] = ()) -> Captured:
+    """Capture one call of `fn(*args, **kwargs)` as one graph.
+
+    `grad`: capture forward and backward together (None: when grad mode is on and something requires grad).
+    `dynamic`: None or False, all sizes are those of the example. `hooks` are entered around the user's code.
+    Raises DataDependentError, UnsupportedError, DeviceError, or what the program itself raises. Torch and
+    Python are left as they were found.
+    """
+    if dynamic:
+        raise errors.UnsupportedError("dynamic sizes are not supported yet")
+    flat: set[int] = set()
+    while True:
+        try:
+            return _Attempt(fn, args, kwargs, grad, hooks, flat).run()
+        except Restart as restart:
+            flat.add(restart.storage_id)
+
+
+class _Attempt:
+    def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], grad: bool | None,
+                 hooks: Sequence[Hook], flat: set[int]) -> None:
+        self.fn = fn
+        self.grad = grad
+        self.hooks = hooks
+        self.leaves, self.spec = pytree.tree_flatten((tuple(args), dict(kwargs)))
+        self.paths = [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path((tuple(args), dict(kwargs)))[0]]
+        self.names = Names([fn, *self.leaves])
+        self.tracer = Tracer(flat, self.names.source)
+        self.tracer.graph.name = getattr(fn, "__name__", type(fn).__name__)
+
+    def run(self) -> Captured:
+        tracer = self.tracer
+        snapshot = Snapshot([self.fn, *self.leaves])
+        try:
+            captured = self._trace()
+        finally:
+            marks = [snapshot.restore(), reset_tensors(tracer.entries)]
+        for mark in marks:
+            if mark is not None:
+                raise errors.UnsupportedError(f"the program {mark} while it runs",
+                                              hint="return the new value instead, or keep this part out with monograph.disable")
+        return captured
+
+    def _trace(self) -> Captured:
+        tracer = self.tracer
+        fakes = [self._argument(i, leaf) for i, leaf in enumerate(self.leaves)]
+        args, kwargs = pytree.tree_unflatten(fakes, self.spec)
+        with tracer, UserMode(tracer), ExitStack() as stack:
+            for hook in self.hooks:
+                stack.enter_context(hook)
+            result = self.fn(*args, **kwargs)
+        return self._seal(result)
+
+    def _argument(self, position: int, leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        path = _argument_path(self.paths[position])
+        return self.tracer.enter(leaf, Source("argument", path), Binding("argument", leaf=position, path=path))
+
+    def _seal(self, result: Any) -> Captured:
+        tracer = self.tracer
+        tracer.record.loc = blame.location(blame.user_frame())
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            seal = Seal(tracer, result)
+            boundary = seal.run()
+            remove_dead(tracer)
+        return Captured(tracer.graph, boundary, tracer.bindings)
+
+
+def _argument_path(path: str) -> str:
+    """`[0][1]['a']` -> `args[1]['a']`."""
+    kind, rest = path[:3], path[3:]
+    return ("args" if kind == "[0]" else "kwargs") + rest
+
+
+_ = compat

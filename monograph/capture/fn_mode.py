@@ -1,0 +1,68 @@
+"""The function mode above the dispatch mode: who asks for values, and which calls reach us whole.
+
+With autograd out of the way (grad mode off) calls run below its kernels, so that composite ops
+arrive at the dispatch mode as one op. Questions that fakes cannot answer are refused by name here,
+before torch fails in its own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from monograph import compat, errors
+from monograph.capture import blame, handlers, known
+
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Tracer
+
+__all__ = ["UserMode"]
+
+Tensor = torch.Tensor
+
+# They leave torch with the tensor's memory or its printed values.
+LEAVES_TORCH: dict[Any, str] = {
+    Tensor.numpy: "numpy()", Tensor.__array__: "__array__()", Tensor.data_ptr: "data_ptr()",
+    Tensor.__dlpack__: "__dlpack__()", Tensor.__repr__: "repr()", Tensor.__format__: "format()",
+    Tensor.__reduce_ex__: "pickling", Tensor.__deepcopy__: "deepcopy()",
+}
+
+# They run autograd's engine, which must see its own kernels.
+AUTOGRAD = frozenset({Tensor.backward, torch.autograd.grad, torch.autograd.backward})
+
+
+class UserMode(TorchFunctionMode):
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in LEAVES_TORCH and isinstance(args[0], compat.FakeTensor):
+            raise self.leaves(func)
+        if func is Tensor.tolist and isinstance(args[0], compat.FakeTensor):
+            return self.tolist(args[0])
+        if func is Tensor.data.__set__ and not isinstance(args[0], compat.FakeTensor):     # type: ignore[attr-defined]
+            raise errors.UnsupportedError("`.data =` on a tensor that is not an argument",
+                                          loc=blame.location(blame.user_frame(2)))
+        if torch.is_grad_enabled() or func in AUTOGRAD:
+            return func(*args, **kwargs)
+        with compat.below_autograd():
+            return func(*args, **kwargs)
+
+    def leaves(self, func: Any) -> errors.UnsupportedError:
+        frame = blame.user_frame(3)
+        return errors.UnsupportedError(
+            f"`{blame.expression(frame)}` takes a traced tensor out of torch by {LEAVES_TORCH[func]}",
+            loc=blame.location(frame))
+
+    def tolist(self, tensor: torch.Tensor) -> Any:
+        with torch._C.DisableTorchFunction():
+            self.tracer.record.loc = blame.location(blame.user_frame(3))
+            value = known.constant(self.tracer.memory.read(tensor), self.tracer.literals)
+        if value is None:
+            raise handlers.needs_value(torch.ops.aten._local_scalar_dense.default, None)
+        return value.tolist()

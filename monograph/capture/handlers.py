@@ -1,0 +1,87 @@
+"""Ops that need more than a node: questions for values, constants, batch norm, checks.
+
+    handler(tracer, call) -> result | NotImplemented (treat it as any other op)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph import errors
+from monograph.capture import blame, known
+from monograph.capture.layout import Layout
+from monograph.capture.recorder import type_of
+from monograph.ops import table
+from monograph.source import SourceLoc
+
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Call, Tracer
+
+__all__ = ["TABLE", "needs_value"]
+
+aten = torch.ops.aten
+Handler = Callable[["Tracer", "Call"], Any]
+
+HINT = ("compute the condition with tensor operations (torch.where, masks), pass the number in as a Python argument, "
+        "or keep this part out with monograph.disable")
+
+
+def needs_value(func: Any, loc: SourceLoc | None) -> errors.DataDependentError:
+    """The error for an op whose result's size or number depends on values."""
+    frame = blame.user_frame(2)
+    text = blame.expression(frame)
+    name = func._schema.name.split("::")[1]
+    return errors.DataDependentError(
+        f"`{text}` needs the values of a tensor while the program is being captured ({name})",
+        loc=blame.location(frame) or loc, hint=HINT, expression=text)
+
+
+def ask(tracer: Tracer, call: Call) -> Any:
+    """`.item()` and all that comes down to it: known when it depends on no input."""
+    value = known.constant(tracer.memory.read(call.tensors[0]), tracer.literals)
+    if value is None:
+        raise needs_value(call.func, tracer.record.loc)
+    return value.item()
+
+
+def equal(tracer: Tracer, call: Call) -> Any:
+    values = [known.constant(tracer.memory.read(tensor), tracer.literals) for tensor in call.tensors]
+    if any(value is None for value in values):
+        raise needs_value(call.func, tracer.record.loc)
+    return torch.equal(*values)
+
+
+def batch_norm(tracer: Tracer, call: Call) -> Any:
+    """native_batch_norm writes its statistics in training though its schema does not say so."""
+    x, weight, bias, mean, var, training, momentum, eps = (call.argument(i) for i in range(8))
+    if not training:
+        return tracer.again(aten._native_batch_norm_legit_no_training.default,
+                            (x, weight, bias, mean, var, momentum, eps), {})
+    if mean is None:
+        return tracer.again(aten._native_batch_norm_legit.no_stats, (x, weight, bias, True, momentum, eps), {})
+    result = tracer.fake(aten.native_batch_norm.default, call.args, call.kwargs)
+    args = tracer.encode((x, weight, bias, mean, var, True, momentum, eps))
+    types = [type_of(leaf.shape, leaf.dtype) for leaf in (*result, mean, var)]
+    node = tracer.record.node(table.of_overload(aten._native_batch_norm_legit_functional.default), args, {}, types)
+    for leaf, value in zip(result, node.results, strict=False):
+        tracer.memory.add(leaf, value)
+    tracer.memory.write_layout(tracer.memory.of(mean), Layout.of(mean), node.results[3])
+    tracer.memory.write_layout(tracer.memory.of(var), Layout.of(var), node.results[4])
+    return result
+
+
+def nothing(tracer: Tracer, call: Call) -> Any:
+    """Checks whose answer fakes already know."""
+    tracer.fake(call.func, call.args, call.kwargs)
+    return None
+
+
+TABLE: dict[Any, Handler] = {
+    aten._local_scalar_dense.default: ask,
+    aten.equal.default: equal,
+    aten.native_batch_norm.default: batch_norm,
+    aten._assert_tensor_metadata.default: nothing,
+}

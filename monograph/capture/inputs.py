@@ -1,0 +1,101 @@
+"""Real tensors entering a trace: arguments, parameters, buffers, whatever else the code meets.
+
+    Entry ::= real tensor, its fake, where it comes from
+
+The first tensor of a storage is the base that becomes the graph input. Another one must lie inside it,
+else the trace starts again with that storage as one flat dimension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from monograph import compat, errors
+from monograph.capture.captured import Binding
+from monograph.capture.layout import Layout
+from monograph.ir.graph import Graph, Source
+from monograph.ir.types import TensorType
+
+__all__ = ["Entry", "Fakes", "Restart", "add_graph_input", "check_supported", "flat_like", "lies_inside"]
+
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+class Restart(Exception):
+    """Trace again with the real storage `storage_id` as a flat base. Never leaves the driver."""
+
+    def __init__(self, storage_id: int) -> None:
+        self.storage_id = storage_id
+        super().__init__(storage_id)
+
+
+@dataclass(slots=True)
+class Entry:
+    """One real tensor of the trace. `layout` and `home` (storage id) are the fake's when it entered."""
+
+    real: torch.Tensor
+    fake: torch.Tensor
+    source: Source
+    binding: Binding
+    layout: Layout
+    home: int
+    version: int                     # of the real tensor, before the trace
+    grad: Any                        # its .grad, before the trace
+    input: int | None = None         # graph input, when it is a base or its identity is returned
+
+
+class Fakes:
+    """Fakes of real tensors; tensors that share a storage get fakes that share one."""
+
+    def __init__(self, mode: Any) -> None:
+        self.mode = mode
+        self.storages: dict[int, torch.UntypedStorage] = {}
+
+    def make(self, real: torch.Tensor) -> torch.Tensor:
+        key = compat.storage_id(real)
+        storage = self.storages.get(key)
+        if storage is None:
+            size = real.untyped_storage().nbytes()
+            storage = self.storages[key] = torch.UntypedStorage(size, device="meta")
+        return compat.fake_from_storage(self.mode, storage, real)
+
+
+def check_supported(tensor: torch.Tensor, what: str) -> None:
+    """DeviceError or UnsupportedError, by name, for a tensor the compiler does not take."""
+    kind = type(tensor)
+    if kind not in PLAIN:
+        raise errors.UnsupportedError(f"{what} is a {kind.__name__}, a subclass of torch.Tensor")
+    if tensor.layout is not torch.strided:
+        raise errors.UnsupportedError(f"{what} is sparse ({tensor.layout})")
+    if tensor.is_quantized:
+        raise errors.UnsupportedError(f"{what} is quantized ({tensor.dtype})")
+    if tensor.is_nested:
+        raise errors.UnsupportedError(f"{what} is a nested tensor")
+    if tensor.device.type != "cpu":
+        raise errors.DeviceError(f"{what} is on device {tensor.device}; only the CPU is supported")
+
+
+def flat_like(tensor: torch.Tensor) -> torch.Tensor:
+    """The whole storage of a tensor (fake or real) as one dimension of its dtype."""
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.detach().as_strided((count,), (1,), 0)
+
+
+def lies_inside(layout: Layout, base: Layout) -> bool:
+    """Whether index arithmetic over `base` reaches all of `layout`."""
+    return bool(layout.dtype == base.dtype and base.is_dense() and layout.is_static and layout.extent <= base.numel)
+
+
+def add_graph_input(graph: Graph, entry: Entry, layout: Layout) -> int:
+    """A graph input for `entry`; its number."""
+    type = TensorType(layout.dtype, tuple(layout.sizes), "cpu", tuple(layout.strides))
+    graph.add_input(type, _hint(entry.source.path), entry.source)
+    return len(graph.inputs) - 1
+
+
+def _hint(path: str) -> str:
+    """A printable name from a path such as `args[0]` or `encoder.layer.0.weight`."""
+    return "".join(c if c.isalnum() else "_" for c in path).strip("_")

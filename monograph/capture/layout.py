@@ -1,0 +1,112 @@
+"""Where a tensor lies in its storage.
+
+    Layout ::= (sizes, strides, offset, dtype, conj bit, negative bit)
+
+Two tensors of one storage with equal `key` are the same elements in the same order. The stride of
+a dimension of size 1 says nothing and is left out of the key.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from monograph.capture.dims import key_of
+
+__all__ = ["Layout", "contiguous_strides"]
+
+INT = int
+
+
+def contiguous_strides(sizes: Any) -> tuple[int, ...]:
+    """Row-major strides as torch gives them to a fresh tensor (a size of 0 counts as 1)."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step = step * max(size, 1)
+    return tuple(reversed(strides))
+
+
+class Layout:
+    """Sizes, strides and offset are in elements of `dtype`, the offset from the start of the storage."""
+
+    __slots__ = ("conj", "dtype", "key", "neg", "offset", "sizes", "strides")
+
+    def __init__(self, sizes: Any, strides: Any, offset: Any, dtype: torch.dtype, conj: bool = False,
+                 neg: bool = False) -> None:
+        self.sizes = tuple(sizes)
+        self.strides = tuple(strides)
+        self.offset = offset
+        self.dtype = dtype
+        self.conj = conj
+        self.neg = neg
+        shape = tuple(size if type(size) is INT else key_of(size) for size in self.sizes)
+        steps = tuple(
+            0 if size == 1 else (step if type(step) is INT else key_of(step))
+            for size, step in zip(shape, self.strides, strict=True)
+        )
+        self.key = (shape, steps, offset if type(offset) is INT else key_of(offset), dtype, conj, neg)
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Layout:
+        """The layout of a tensor (a fake one, while tracing)."""
+        return cls(tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype,
+                   tensor.is_conj(), tensor.is_neg())
+
+    @property
+    def is_static(self) -> bool:
+        shape, steps, offset = self.key[:3]
+        return type(offset) is INT and all(type(n) is INT for n in shape) and all(type(n) is INT for n in steps)
+
+    @property
+    def numel(self) -> Any:
+        count = 1
+        for size in self.sizes:
+            count = count * size
+        return count
+
+    @property
+    def extent(self) -> Any:
+        """One past the last element touched, from the start of the storage."""
+        if any(type(size) is INT and size == 0 for size in self.sizes):
+            return self.offset
+        return self.offset + sum((size - 1) * step for size, step in zip(self.sizes, self.strides, strict=True)) + 1
+
+    def at_zero(self) -> Layout:
+        """The same layout at the start of a storage of its own."""
+        return Layout(self.sizes, self.strides, 0, self.dtype, self.conj, self.neg)
+
+    def is_dense(self) -> bool:
+        """No gap and no overlap, from offset 0: some permutation of a contiguous tensor."""
+        if not self.is_static or self.offset != 0 or self.conj or self.neg:
+            return False
+        if 0 in self.sizes:
+            return True
+        expected = 1
+        for size, step in self._by_stride():
+            if step != expected:
+                return False
+            expected *= size
+        return True
+
+    def order(self) -> list[int]:
+        """Dimensions from the outermost to the innermost in memory."""
+        return sorted(range(len(self.sizes)), key=lambda d: (-self.strides[d], self.sizes[d] == 1))
+
+    def overlaps_itself(self) -> bool:
+        """True when two indices surely meet in one element (a stride of 0), as eager's check does."""
+        shape, steps = self.key[0], self.key[1]
+        return any(type(size) is INT and size > 1 and step == 0 for size, step in zip(shape, steps, strict=True))
+
+    def is_non_overlapping_and_dense(self) -> bool:
+        """As torch's property of that name: like `is_dense`, wherever it starts."""
+        return Layout(self.sizes, self.strides, 0, self.dtype).is_dense()
+
+    def _by_stride(self) -> list[tuple[int, int]]:
+        pairs = [(size, step) for size, step in zip(self.sizes, self.strides, strict=True) if size != 1]
+        return sorted(pairs, key=lambda pair: (pair[1], pair[0]))
+
+    def __repr__(self) -> str:
+        return f"<Layout {list(self.sizes)} strides {list(self.strides)} at {self.offset}, {self.dtype}>"

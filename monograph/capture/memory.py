@@ -1,0 +1,126 @@
+"""All storages of a trace: find, read, write.
+
+A tensor is (storage, layout), asked of the fake at every use: `set_`, `.data =`, `t_()` and `resize_`
+need no bookkeeping, and there is no map from tensor to value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from monograph import compat, errors
+from monograph.capture import views
+from monograph.capture.layout import Layout
+from monograph.capture.recorder import Recorder
+from monograph.capture.storage import Storage
+from monograph.ir.graph import Value
+
+__all__ = ["Memory"]
+
+FLAT = "flat"       # cache key of the storage as one dimension
+
+
+class Memory:
+    """Storages by torch's storage identity. Reads and writes are recorded by `record`."""
+
+    def __init__(self, record: Recorder) -> None:
+        self.record = record
+        self.by_id: dict[int, Storage] = {}
+
+    def find(self, tensor: torch.Tensor) -> Storage | None:
+        return self.by_id.get(compat.storage_id(tensor))
+
+    def of(self, tensor: torch.Tensor) -> Storage:
+        return self.by_id[compat.storage_id(tensor)]
+
+    def add(self, tensor: torch.Tensor, value: Value, *, layout: Layout | None = None, input: int | None = None) -> Storage:
+        """A new storage whose content is `value`, laid as `tensor` is."""
+        storage = Storage(layout or Layout.of(tensor), value, tensor, input=input)
+        self.by_id[compat.storage_id(tensor)] = storage
+        return storage
+
+    def save(self) -> dict[int, tuple[Any, ...]]:
+        """The state of every storage, for a region to come back to."""
+        return {key: storage.save() for key, storage in self.by_id.items()}
+
+    def load(self, state: dict[int, tuple[Any, ...]]) -> None:
+        for key, saved in state.items():
+            self.by_id[key].load(saved)
+
+    # -- reading ---------------------------------------------------------------------
+
+    def read(self, tensor: torch.Tensor) -> Value:
+        """The present value of a tensor."""
+        return self.read_layout(self.of(tensor), Layout.of(tensor))
+
+    def read_layout(self, storage: Storage, layout: Layout) -> Value:
+        if layout.key == storage.layout.key:
+            return storage.value
+        known = storage.cache.get(layout.key)
+        if known is None:
+            step = storage.recipes.get(layout.key)
+            if step is not None:
+                known = views.replay(self.record, step, self.read_layout(storage, step.parent))
+            else:
+                if layout.dtype != storage.layout.dtype or layout.conj or layout.neg:
+                    raise errors.UnsupportedError(
+                        f"a raw {layout.dtype} view of a {storage.layout.dtype} storage", loc=self.record.loc)
+                known = views.gather(self.record, self.flat(storage), layout)
+            storage.cache[layout.key] = known
+        return known
+
+    def flat(self, storage: Storage) -> Value:
+        """The whole storage as one dimension, in memory order."""
+        if len(storage.layout.sizes) == 1 and storage.layout.is_dense():
+            return storage.value
+        known = storage.cache.get(FLAT)
+        if known is None:
+            known = storage.cache[FLAT] = views.layout_to_flat(self.record, storage.layout, storage.value)
+        return known
+
+    # -- writing ---------------------------------------------------------------------
+
+    def write(self, tensor: torch.Tensor, value: Value) -> None:
+        """`tensor` now holds `value`, which has its dtype and shape."""
+        self.write_layout(self.of(tensor), Layout.of(tensor), value)
+
+    def write_layout(self, storage: Storage, layout: Layout, value: Value) -> None:
+        base = self._put(storage, layout, value)
+        storage.become(base)
+        if layout.key != storage.layout.key:
+            storage.cache[layout.key] = value
+
+    def _put(self, storage: Storage, layout: Layout, value: Value) -> Value:
+        """The base value of `storage` once `value` stands at `layout`."""
+        if layout.key == storage.layout.key:
+            return value
+        step = storage.recipes.get(layout.key)
+        if step is not None:
+            rule = views.inverse(step)
+            if rule is not None:
+                parent = step.parent
+                outer = rule(self.record, lambda: self.read_layout(storage, parent), value, step)
+                return self._put(storage, parent, outer)
+        if layout.dtype != storage.layout.dtype or layout.conj or layout.neg:
+            raise errors.UnsupportedError(
+                f"a write through a raw {layout.dtype} view of a {storage.layout.dtype} storage", loc=self.record.loc)
+        flat = views.scatter(self.record, self.flat(storage), layout, value)
+        if len(storage.layout.sizes) == 1:
+            return flat
+        return views.flat_to_layout(self.record, storage.layout, flat)
+
+    # -- growing ---------------------------------------------------------------------
+
+    def grow(self, storage: Storage, extent: int) -> None:
+        """The storage becomes one dimension of at least `extent` elements; new ones hold zeros."""
+        flat, dtype = self.flat(storage), storage.layout.dtype
+        missing = extent - int(storage.layout.numel)
+        if missing <= 0:
+            return
+        filler = self.record.full((missing,), 0, dtype)
+        value = self.record.emit("aten.cat.default", (flat, filler), sizes=(extent,), dtype=dtype)
+        storage.layout = Layout((extent,), (1,), 0, dtype)
+        storage.recipes = {}
+        storage.become(value)

@@ -1,0 +1,184 @@
+"""What a trace must leave as it found it: random generators, modules, objects, caches, tensors.
+
+Python runs for real while tracing, so it may leave marks. What no later call could repeat is put
+back, and refused by name.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import random
+import sys
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from monograph import compat, errors
+from monograph.capture.inputs import Entry
+
+__all__ = ["Snapshot", "reset_tensors"]
+
+TABLES = ("_parameters", "_buffers", "_modules")
+OPAQUE = (torch.Tensor, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType,
+          torch.dtype, torch.device, str, bytes, int, float, complex, bool, type(None))
+
+
+class Snapshot:
+    """The state around a trace. `roots` are the function and its arguments."""
+
+    def __init__(self, roots: Iterable[Any]) -> None:
+        self.containers: dict[int, tuple[str, Any, Any]] = {}     # id -> (path, dict or list, copy)
+        self.cells: list[tuple[str, Any, Any]] = []
+        self.generator = torch.default_generator.get_state()
+        self.python_generator = random.getstate()
+        self.grad_enabled = torch.is_grad_enabled()
+        self.caches = [(cache, cache.cache_info().misses) for cache in _lru_caches()]
+        for root in roots:
+            self._root(root)
+
+    # -- taking ------------------------------------------------------------------------
+
+    def _root(self, root: Any) -> None:
+        if isinstance(root, types.MethodType):
+            self._object(root.__self__, "self", 0)
+            root = root.__func__
+        if isinstance(root, types.FunctionType):
+            for name, cell in zip(root.__code__.co_freevars, root.__closure__ or (), strict=True):
+                try:
+                    content = cell.cell_contents
+                except ValueError:
+                    continue
+                self.cells.append((name, cell, content))
+                self._object(content, name, 0)
+        else:
+            self._object(root, "", 0)
+
+    def _object(self, value: Any, path: str, depth: int) -> None:
+        if isinstance(value, OPAQUE) or depth > 40:
+            return
+        if isinstance(value, torch.nn.Module):
+            self._module(value, path)
+        elif isinstance(value, (list, dict)):
+            self._container(value, path, depth)
+        elif isinstance(value, tuple):
+            for position, entry in enumerate(value):
+                self._object(entry, f"{path}[{position}]", depth + 1)
+        elif isinstance(getattr(value, "__dict__", None), dict) and depth < 4:
+            self._container(value.__dict__, path, depth, attributes=True)
+
+    def _module(self, module: torch.nn.Module, path: str) -> None:
+        own = module.__dict__
+        if id(own) in self.containers:
+            return
+        self.containers[id(own)] = (path, own, dict(own))
+        prefix = f"{path}." if path else ""
+        for name in TABLES:
+            table = own.get(name)
+            if table:
+                self.containers[id(table)] = (path, table, dict(table))
+        for name, value in own.items():
+            if name[0] != "_" and not isinstance(value, OPAQUE):
+                self._object(value, prefix + name, 1)
+        for name, child in own.get("_modules", {}).items():
+            if child is not None:
+                self._module(child, prefix + name)
+
+    def _container(self, value: Any, path: str, depth: int, attributes: bool = False) -> None:
+        if id(value) in self.containers:
+            return
+        self.containers[id(value)] = (path, value, value.copy())
+        entries = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, entry in list(entries):
+            if not isinstance(entry, OPAQUE):
+                self._object(entry, f"{path}.{name}" if attributes else f"{path}[{name!r}]", depth + 1)
+
+    # -- putting back ------------------------------------------------------------------
+
+    def restore(self) -> str | None:
+        """Put everything back; the first mark that could not have been left by a repeatable program, if any."""
+        mark: str | None = None
+        for path, container, before in self.containers.values():
+            name = _changed(container, before)
+            if name is not None:
+                mark = mark or f"sets {path}{'.' if path and name[0] != '[' else ''}{name}"
+                _put_back(container, before)
+        for name, cell, content in self.cells:
+            if not _same(cell.cell_contents, content):
+                mark = mark or f"sets the variable {name} of an enclosing function"
+                cell.cell_contents = content
+        if not torch.equal(self.generator, torch.default_generator.get_state()):
+            torch.default_generator.set_state(self.generator)
+            mark = mark or "seeds or reads the random generator outside of tensor operations"
+        if self.python_generator != random.getstate():
+            random.setstate(self.python_generator)
+            mark = mark or "draws from Python's random module"
+        torch._C._set_grad_enabled(self.grad_enabled)
+        for cache, misses in self.caches:
+            if cache.cache_info().misses != misses:
+                cache.cache_clear()               # it may hold fakes
+        return mark
+
+
+def _changed(container: Any, before: Any) -> str | None:
+    """The first entry that differs, None when all are the same objects or equal plain values."""
+    if isinstance(container, list):
+        if len(container) != len(before) or not all(map(_same, container, before)):
+            return "[...]"
+        return None
+    if len(container) == len(before) and all(
+            name in container and (container[name] is value or _same(container[name], value)) for name, value in before.items()):
+        return None
+    for name in [*before, *container]:
+        if name not in before or name not in container or not _same(container[name], before[name]):
+            return str(name) if isinstance(name, str) else f"[{name!r}]"
+    return None
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (int, float, str, bytes, bool, tuple, torch.Size)):
+        return bool(a == b) if not _has_tensor(a) else False
+    return isinstance(a, types.MethodType) and a == b
+
+
+def _has_tensor(value: Any) -> bool:
+    return isinstance(value, tuple) and any(isinstance(entry, torch.Tensor) or _has_tensor(entry) for entry in value)
+
+
+def _put_back(container: Any, before: Any) -> None:
+    container.clear()
+    if isinstance(container, list):
+        container.extend(before)
+    else:
+        container.update(before)
+
+
+def reset_tensors(entries: Iterable[Entry]) -> str | None:
+    """Undo what autograd left on real tensors; a mark as `Snapshot.restore` gives."""
+    mark: str | None = None
+    for entry in entries:
+        real = entry.real
+        if entry.version >= 0 and real._version != entry.version:
+            compat.set_version(real, entry.version)
+        if real.is_leaf and real.grad is not entry.grad:
+            real.grad = entry.grad
+            mark = mark or f"writes the gradient of {entry.source}"
+    return mark
+
+
+@functools.lru_cache(maxsize=1)
+def _scan(modules: int) -> list[Any]:
+    kind = type(_scan)
+    return [value for value in gc.get_objects() if type(value) is kind and value is not _scan
+            and not str(getattr(value, "__module__", "")).startswith(("torch", "monograph", "sympy"))]
+
+
+def _lru_caches() -> list[Any]:
+    """Every functools cache outside torch; found again when modules were imported since."""
+    return _scan(len(sys.modules))

@@ -1,0 +1,58 @@
+"""A storage is SSA state.
+
+    Storage ::= (layout, value, version)  cache{layout key: value}  recipes{layout key: Step}
+
+`value` is the content, shaped as `layout`. A write makes a new `value` and a new `version`; a read of
+another layout goes through `cache`, else `recipes` (see `views`). `save`/`load` let a region start from
+and return to a state.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+
+from monograph.capture.layout import Layout
+from monograph.capture.views import Step
+from monograph.ir.graph import Value
+
+__all__ = ["Storage"]
+
+VERSIONS = itertools.count(1)     # unique over all storages: a restored state never looks like another one
+
+
+class Storage:
+    """One storage of the traced program. `hold` keeps torch's storage, whose address is our key, alive."""
+
+    __slots__ = ("base", "cache", "factory", "hold", "input", "layout", "recipes", "value", "version")
+
+    def __init__(self, layout: Layout, value: Value, base: torch.Tensor, *, input: int | None = None) -> None:
+        self.layout = layout
+        self.value = value
+        self.base = base             # a fake that spans the layout
+        self.hold = base.untyped_storage()
+        self.input = input           # number of the tracer input that owns it, None when made inside
+        self.factory = False
+        self.version = 0
+        self.cache: dict[Any, Value] = {}
+        self.recipes: dict[Any, Step] = {}
+
+    @property
+    def written(self) -> bool:
+        return self.version != 0
+
+    def become(self, value: Value) -> None:
+        """The whole content is now `value`."""
+        self.value = value
+        self.version = next(VERSIONS)
+        self.cache = {}
+
+    def save(self) -> tuple[Any, ...]:
+        return self.layout, self.value, self.version, dict(self.cache), dict(self.recipes)
+
+    def load(self, state: tuple[Any, ...]) -> None:
+        self.layout, self.value, self.version, cache, recipes = state
+        self.cache, self.recipes = dict(cache), dict(recipes)
+

@@ -1,0 +1,339 @@
+"""The dispatch mode under the user's code: every op arrives here on fakes and leaves as pure nodes.
+
+One op at a time: lift real tensors, open composites, run the fake, then either remember a view's
+recipe, record a pure node, or turn a write into a new value of its storage (`writes`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from monograph import compat, errors
+from monograph.capture import blame, handlers, shape_rules, writes
+from monograph.capture.captured import Binding
+from monograph.capture.dims import dim, is_symbolic
+from monograph.capture.inputs import Entry, Fakes, Restart, add_graph_input, check_supported, flat_like, lies_inside
+from monograph.capture.layout import Layout
+from monograph.capture.memory import Memory
+from monograph.capture.recorder import Recorder, type_of
+from monograph.capture.storage import Storage
+from monograph.capture.twins import METADATA, written
+from monograph.capture.views import NO_STEP, Step
+from monograph.ir.graph import Graph, Source, Value
+from monograph.ir.types import ScalarType, TensorType
+from monograph.ops import table
+
+__all__ = ["Tracer"]
+
+CPU = torch.device("cpu")
+LITERAL = torch.ops.aten.lift_fresh.default      # `torch.tensor(...)` hands its numbers to the program
+SMALL = 16        # literals of up to this many equal elements are written as `full`
+
+
+class Tracer(TorchDispatchMode):
+    """One trace. `describe(real)` tells the source and path of a tensor met on the way."""
+
+    def __init__(self, flat: set[int], describe: Any) -> None:
+        super().__init__()
+        self.mode = compat.symbolic_fake_mode()
+        self.graph = Graph()
+        self.record = Recorder(self.graph)
+        self.memory = Memory(self.record)
+        self.fakes = Fakes(self.mode)
+        self.flat = flat                              # real storages that must be flat bases
+        self.describe = describe
+        self.entries: list[Entry] = []
+        self.by_real: dict[int, Entry] = {}           # id(real tensor)
+        self.by_fake: dict[int, Entry] = {}           # id(fake tensor)
+        self.bindings: list[Binding] = []             # one per graph input
+        self.keep: list[Any] = []                     # objects whose ids or storages are keys
+        self.literals: dict[Value, torch.Tensor] = {}  # graph inputs whose numbers are written in the code
+        self.loc_of_sequence: dict[int, Any] = {}
+        self.silent = False                           # run fakes, record nothing
+
+    # -- entering ----------------------------------------------------------------------
+
+    def enter(self, real: torch.Tensor, source: Source, binding: Binding) -> torch.Tensor:
+        """The fake of a real tensor, which becomes a graph input if it is the first of its storage."""
+        known = self.by_real.get(id(real))
+        if known is not None:
+            return known.fake
+        check_supported(real, str(source))
+        with self.quiet():
+            fake = self.fakes.make(real)
+        layout = Layout.of(fake)
+        version = -1 if real.is_inference() else real._version
+        entry = Entry(real, fake, source, binding, layout, compat.storage_id(fake), version, real.grad if real.is_leaf else None)
+        self._place(entry)
+        self.entries.append(entry)
+        self.by_real[id(real)] = self.by_fake[id(fake)] = entry
+        return fake
+
+    def _place(self, entry: Entry) -> None:
+        """Find or make the storage of an entering tensor."""
+        storage, layout = self.memory.find(entry.fake), entry.layout
+        real_id = compat.storage_id(entry.real)
+        if storage is not None:
+            if layout.key != storage.layout.key and not lies_inside(layout, storage.layout):
+                if real_id in self.flat:
+                    raise errors.UnsupportedError(f"{entry.source} shares memory with a tensor of another dtype")
+                raise Restart(real_id)
+            return
+        base, binding = entry.fake, entry.binding
+        if real_id in self.flat:
+            with self.quiet():
+                base = flat_like(entry.fake)
+            layout = Layout.of(base)
+            binding = Binding(binding.kind, binding.leaf, binding.tensor, binding.path, flat=True)
+        entry.input = number = add_graph_input(self.graph, entry, layout)
+        self.bindings.append(binding)
+        self.memory.add(base, self.graph.inputs[number], layout=layout, input=number)
+        if binding.flat:
+            entry.input = None
+
+    def identity(self, entry: Entry) -> int:
+        """A graph input that is the very tensor of `entry`."""
+        if entry.input is None:
+            entry.input = add_graph_input(self.graph, entry, entry.layout)
+            self.bindings.append(entry.binding)
+        return entry.input
+
+    def lift(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The fake to compute with in place of `tensor`."""
+        if isinstance(tensor, compat.FakeTensor):
+            if tensor.fake_mode is not self.mode:
+                raise errors.UnsupportedError("a tensor kept from another capture", loc=self.record.loc)
+            return tensor
+        known = self.by_real.get(id(tensor))
+        if known is not None:
+            return known.fake
+        source = self.describe(tensor)
+        return self.enter(tensor, source, Binding("tensor", tensor=tensor, path=source.path))
+
+    # -- dispatch ----------------------------------------------------------------------
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        with torch._C.DisableTorchFunction():
+            if self.silent:
+                return compat.run_fake(self.mode, func, args, kwargs)
+            return self.dispatch(func, args, kwargs)
+
+    def dispatch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if func.namespace == "prim":
+            return compat.run_fake(self.mode, func, args, kwargs)
+        if func not in shape_rules.KEPT_WHOLE and _is_composite(func):
+            with self:
+                return compat.composite_kernel(func, args, kwargs)
+        self.record.loc = self.where()
+        if func is LITERAL and not isinstance(args[0], compat.FakeTensor):
+            return self.constant(args[0])
+        call = Call(self, func, args, kwargs)
+        handler = handlers.TABLE.get(func)
+        if handler is not None:
+            handled = handler(self, call)
+            if handled is not NotImplemented:
+                return handled
+        try:
+            if call.name in METADATA:
+                return writes.metadata(self, call)
+            if written(func):
+                return writes.write(self, call)
+            return call.restore(self.pure(call))
+        except compat.NEEDS_VALUE as error:
+            raise handlers.needs_value(func, self.record.loc) from error
+        except compat.NO_FAKE_KERNEL as error:
+            raise errors.UnsupportedError(f"{func} has no shape rule", loc=self.record.loc) from error
+
+    def where(self) -> Any:
+        """The user's line behind the op being dispatched."""
+        sequence = compat.current_backward_sequence()
+        if sequence is not None:
+            return self.loc_of_sequence.get(sequence, self.record.loc)
+        loc = blame.location(blame.user_frame(3))
+        if torch.is_grad_enabled():
+            self.loc_of_sequence[compat.last_sequence()] = loc
+        return loc
+
+    def constant(self, real: torch.Tensor) -> torch.Tensor:
+        """A fresh tensor of the program that starts as a copy of `real`, numbers written in the code."""
+        fake = self.fresh(real.shape, real.stride(), real.dtype)
+        number = uniform(real)
+        if number is not None:
+            value = self.record.full(tuple(real.shape), number, real.dtype)
+        else:
+            type = TensorType(real.dtype, tuple(real.shape), "cpu", tuple(real.stride()))
+            value = self.graph.add_input(type, "constant", Source("constant", f"literal{len(self.bindings)}"))
+            self.bindings.append(Binding("tensor", tensor=real.detach()))
+            self.literals[value] = real.detach()
+        self.memory.add(fake, value)
+        return fake
+
+    def fresh(self, sizes: Any, strides: Any, dtype: torch.dtype) -> torch.Tensor:
+        """A fake in a storage of its own, not known to `memory` yet."""
+        args = (tuple(sizes), tuple(strides))
+        return compat.run_fake(self.mode, torch.ops.aten.empty_strided.default, args, {"dtype": dtype, "device": CPU})
+
+    def fake(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run one op on fakes: its result's dtype, sizes and strides, or eager's error."""
+        rule = shape_rules.TABLE.get(func)
+        if rule is not None:
+            result = rule(self, func, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        return compat.run_fake(self.mode, func, args, kwargs)
+
+    def again(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record another op in place of the one that arrived."""
+        return self.pure(Call(self, func, args, kwargs))
+
+    # -- pure ops ----------------------------------------------------------------------
+
+    def pure(self, call: Call) -> Any:
+        """An op that writes nothing: a view's recipe or a node."""
+        layouts = [(t, Layout.of(t)) for t in call.tensors]
+        result = self.fake(call.func, call.args, call.kwargs)
+        leaves = tensors_of(result)
+        if not leaves:
+            return result
+        homes = {compat.storage_id(t): (t, layout) for t, layout in layouts}
+        if all(compat.storage_id(leaf) in homes for leaf in leaves):
+            self._views(call, result, leaves, homes)
+            return result
+        results = flatten_result(result)
+        node = self.record.node(table.of_overload(call.func), self.encode(call.args), self.encode(call.kwargs),
+                                [result_type(leaf) for leaf in results])
+        for leaf, value in zip(results, node.results, strict=True):
+            if not isinstance(leaf, torch.Tensor):
+                continue
+            if compat.storage_id(leaf) in homes:      # an op that may hand an operand through
+                self.memory.write(leaf, self.memory.read(leaf))
+            else:
+                self.memory.add(leaf, value).factory = not call.tensors
+        return result
+
+    def _views(self, call: Call, result: Any, leaves: list[torch.Tensor], homes: Any) -> None:
+        if call.func in NO_STEP:
+            return
+        several = isinstance(result, (list, tuple))
+        sizes = tuple(tuple(leaf.shape) for leaf in leaves) if several else ()
+        for part, leaf in enumerate(leaves):
+            source, parent = homes[compat.storage_id(leaf)]
+            storage, layout = self.memory.of(source), Layout.of(leaf)
+            if layout.key in (parent.key, storage.layout.key) or layout.key in storage.recipes:
+                continue
+            storage.recipes[layout.key] = Step(call.func, self.encode(call.args[1:]), self.encode(call.kwargs), parent, layout,
+                                               part, len(leaves), several, sizes)
+
+    # -- encoding ----------------------------------------------------------------------
+
+    def encode(self, value: Any) -> Any:
+        """Tensors become their present values, symbolic numbers our expressions."""
+        if isinstance(value, torch.Tensor):
+            return self.memory.read(value)
+        if isinstance(value, (list, tuple)):
+            return tuple(self.encode(entry) for entry in value)
+        if isinstance(value, Mapping):
+            return {name: self.encode(entry) for name, entry in value.items()}
+        return dim(value) if is_symbolic(value) else value
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Ops inside run on fakes and are not recorded."""
+        before, self.silent = self.silent, True
+        try:
+            with torch._C.DisableTorchFunction(), torch.no_grad():
+                yield
+        finally:
+            self.silent = before
+
+    def storage_of(self, tensor: torch.Tensor) -> Storage:
+        return self.memory.of(tensor)
+
+
+class Call:
+    """One op call with real tensors lifted. `tensors`: every tensor argument, in order."""
+
+    __slots__ = ("args", "func", "kwargs", "lifted", "name", "tensors")
+
+    def __init__(self, tracer: Tracer, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.func = func
+        self.name: str = func._schema.name.split("::")[1]
+        self.tensors: list[torch.Tensor] = []
+        self.lifted: dict[int, torch.Tensor] = {}     # id(fake) -> the real tensor that was passed
+        self.args = tuple(self._convert(tracer, value) for value in args)
+        self.kwargs = {name: self._convert(tracer, value) for name, value in kwargs.items()}
+
+    def _convert(self, tracer: Tracer, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            fake = tracer.lift(value)
+            if fake is not value:
+                self.lifted[id(fake)] = value
+            self.tensors.append(fake)
+            return fake
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._convert(tracer, entry) for entry in value) if value else value
+        if isinstance(value, torch.Generator):
+            raise errors.UnsupportedError(f"{self.func} draws from a generator of its own", loc=tracer.record.loc,
+                                          hint="draw from the default generator, or pass the numbers in as an argument")
+        return value
+
+    def restore(self, result: Any) -> Any:
+        """`result` with the caller's own object where an op hands an argument back."""
+        if self.lifted and isinstance(result, torch.Tensor):
+            return self.lifted.get(id(result), result)
+        return result
+
+    def argument(self, position: int) -> Any:
+        """The argument at a schema position, None when it was left out."""
+        if position < len(self.args):
+            return self.args[position]
+        return self.kwargs.get(self.func._schema.arguments[position].name)
+
+
+_composite: dict[Any, bool] = {}
+
+
+def _is_composite(func: Any) -> bool:
+    known = _composite.get(func)
+    if known is None:
+        known = _composite[func] = compat.is_composite(func)
+    return known
+
+
+def flatten_result(result: Any) -> list[Any]:
+    """What an op returned, lists opened; None where it left a result undefined."""
+    if isinstance(result, (list, tuple)):
+        return [leaf for entry in result for leaf in flatten_result(entry)]
+    return [result]
+
+
+def tensors_of(result: Any) -> list[torch.Tensor]:
+    """The tensors in what an op returned."""
+    return [leaf for leaf in flatten_result(result) if isinstance(leaf, torch.Tensor)]
+
+
+def result_type(result: Any) -> Any:
+    """The type of one result; an undefined one has the empty f32 type."""
+    if isinstance(result, torch.Tensor):
+        return type_of(result.shape, result.dtype)
+    if result is None:
+        return type_of((0,), torch.float32)
+    return ScalarType("bool" if isinstance(result, bool) else "int" if isinstance(result, int) else "float")
+
+
+def uniform(real: torch.Tensor) -> Any:
+    """The number that fills a small literal, if one does."""
+    if not 0 < real.numel() <= SMALL or real.dtype.is_complex:
+        return None
+    values = real.reshape(-1).tolist()
+    first = values[0]
+    if any(value != first or math.copysign(1, value) != math.copysign(1, first) for value in values):
+        return None
+    return first

@@ -1,0 +1,103 @@
+"""Results in their own types.
+
+    Tree ::= TreeSpec, and for leaves that are objects holding tensors: class, Tree of the attributes
+
+torch's pytree opens tuples, dicts, namedtuples and what is registered (transformers' ModelOutput);
+any other object that holds traced tensors, a dataclass or a cache, is opened through its attributes
+and made again from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+__all__ = ["Tree", "flatten"]
+
+DEEPEST = 6
+PLAIN = (int, float, bool, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size, type)
+
+
+@dataclass
+class Part:
+    """How one pytree leaf is made of `count` leaves of ours; `same` when it is an object made already."""
+
+    count: int
+    cls: Any = None
+    tree: Tree | None = None
+    same: int | None = None
+
+
+@dataclass
+class Tree:
+    """`unflatten(leaves)` builds the result."""
+
+    spec: Any
+    parts: list[Part] | None = None          # None: every leaf is itself
+    made: list[Any] = field(default_factory=list)
+
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        if self.parts is None:
+            return pytree.tree_unflatten(list(leaves), self.spec)
+        return self._build(iter(leaves), [])
+
+    def _build(self, leaves: Iterator[Any], made: list[Any]) -> Any:
+        values = []
+        for part in self.parts or ():
+            if part.same is not None:
+                values.append(made[part.same])
+            elif part.tree is None:
+                values.append(next(leaves))
+            else:
+                instance = part.cls.__new__(part.cls)
+                made.append(instance)
+                vars(instance).update(part.tree._build(leaves, made))
+                values.append(instance)
+        return pytree.tree_unflatten(values, self.spec)
+
+
+def flatten(result: Any, is_traced: Callable[[Any], bool]) -> tuple[list[Any], Tree]:
+    """The leaves of a result and the tree to build it again."""
+    leaves: list[Any] = []
+    made: list[Any] = []
+    tree = _flatten(result, is_traced, leaves, made)
+    if not made:
+        tree.parts = None
+    return leaves, tree
+
+
+def _flatten(result: Any, is_traced: Callable[[Any], bool], leaves: list[Any], made: list[Any]) -> Tree:
+    entries, spec = pytree.tree_flatten(result)
+    parts: list[Part] = []
+    for entry in entries:
+        if isinstance(entry, (torch.Tensor, *PLAIN)) or not _holds(entry, is_traced, 0):
+            leaves.append(entry)
+            parts.append(Part(1))
+            continue
+        known = next((i for i, other in enumerate(made) if other is entry), None)
+        if known is not None:
+            parts.append(Part(0, same=known))
+            continue
+        made.append(entry)
+        before = len(leaves)
+        inner = _flatten(dict(vars(entry)), is_traced, leaves, made)
+        parts.append(Part(len(leaves) - before, type(entry), inner))
+    return Tree(spec, parts)
+
+
+def _holds(value: Any, is_traced: Callable[[Any], bool], depth: int) -> bool:
+    """Whether a traced tensor can be reached from an object through attributes and containers."""
+    if isinstance(value, torch.Tensor):
+        return is_traced(value)
+    if depth > DEEPEST or isinstance(value, (*PLAIN, torch.nn.Module)):
+        return False
+    if isinstance(value, dict):
+        return any(_holds(entry, is_traced, depth + 1) for entry in value.values())
+    if isinstance(value, (list, tuple, set)):
+        return any(_holds(entry, is_traced, depth + 1) for entry in value)
+    attributes = getattr(value, "__dict__", None)
+    return isinstance(attributes, dict) and _holds(attributes, is_traced, depth + 1)

@@ -1,0 +1,138 @@
+"""Ops that write: a functional twin is recorded and its result becomes the new content of the storage.
+
+    in place   twin, converted and broadcast to self, written through self's layout
+    out=       twin, written to each out tensor, which may have been resized
+    metadata   nothing recorded: the fake now lies elsewhere
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph import errors
+from monograph.capture.dims import dims
+from monograph.capture.layout import Layout
+from monograph.capture.overlap import check_write
+from monograph.capture.recorder import type_of
+from monograph.capture.twins import RANDOM_FILLS, out_names, twin, written
+from monograph.capture.views import NO_STEP, Step
+from monograph.ops import table
+
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Call, Tracer
+
+__all__ = ["metadata", "write"]
+
+aten = torch.ops.aten
+GEOMETRIC = frozenset({"resize_", "resize_as_", "as_strided_", "set_"})
+
+
+def write(tracer: Tracer, call: Call) -> Any:
+    """Any op whose schema says that it writes to arguments."""
+    targets = _targets(call)
+    before = [Layout.of(target) for target in targets]
+    homes = [tracer.memory.of(target) for target in targets]
+    for target, layout in zip(targets, before, strict=True):
+        check_write(target, layout, call.tensors, call.name)
+    if call.func is aten.copy_.default and isinstance(call.args[1], torch.Tensor):
+        return call.restore(_copy(tracer, call))
+    pure = twin(call.func)
+    if pure is None:
+        raise errors.UnsupportedError(f"{call.func} writes to its arguments and has no functional form", loc=tracer.record.loc)
+    values = _random(tracer, call, pure, targets) if call.func in RANDOM_FILLS else _twin(tracer, call, pure)
+    result = tracer.fake(call.func, call.args, call.kwargs)
+    for target, layout, home, value in zip(targets, before, homes, values, strict=True):
+        after = Layout.of(target)
+        if after.key != layout.key:               # out= resized it
+            _cover(tracer, home, after)
+        tracer.memory.write(target, tracer.record.cast(value, target.shape, target.dtype))
+    return call.restore(result)
+
+
+def _targets(call: Call) -> list[torch.Tensor]:
+    """The tensors the op writes to, in the order of its schema."""
+    found: list[torch.Tensor] = []
+    for position in written(call.func):
+        value = call.argument(position)
+        found += value if isinstance(value, (list, tuple)) else [value]
+    return found
+
+
+def _copy(tracer: Tracer, call: Call) -> Any:
+    """`copy_` records nothing but a conversion."""
+    target, source = call.args[0], call.args[1]
+    value = tracer.memory.read(source)
+    result = tracer.fake(call.func, call.args, call.kwargs)
+    tracer.memory.write(target, tracer.record.cast(value, target.shape, target.dtype))
+    return result
+
+
+def _twin(tracer: Tracer, call: Call, pure: Any) -> list[Any]:
+    """Record the twin on the present values; its results, one per written argument."""
+    outs = out_names(call.func)
+    count = sum(not argument.is_out and not argument.kwarg_only for argument in call.func._schema.arguments)
+    args = call.args[:count]
+    kwargs = {name: value for name, value in call.kwargs.items() if name not in outs}
+    if any(argument.name == "dtype" for argument in pure._schema.arguments) and "dtype" not in kwargs and outs:
+        kwargs["dtype"] = _targets(call)[0].dtype
+    types = _types(tracer, pure, args, kwargs)
+    node = tracer.record.node(table.of_overload(pure), tracer.encode(args), tracer.encode(kwargs), types)
+    return list(node.results)
+
+
+def _types(tracer: Tracer, pure: Any, args: Any, kwargs: Any) -> list[Any]:
+    """What the twin returns: promotion may differ from the op that writes."""
+    result = tracer.fake(pure, args, kwargs)
+    leaves = result if isinstance(result, (list, tuple)) else [result]
+    return [type_of(leaf.shape, leaf.dtype) for leaf in leaves]
+
+
+def _random(tracer: Tracer, call: Call, pure: Any, targets: list[torch.Tensor]) -> list[Any]:
+    """A random fill draws in memory order, so it is recorded on the memory's shape and permuted back."""
+    target = targets[0]
+    layout = Layout.of(target)
+    order = layout.order()
+    sizes = [layout.sizes[d] for d in order]
+    blank = tracer.record.full(sizes, 0, layout.dtype)
+    args, kwargs = (blank, *tracer.encode(call.args[1:])), tracer.encode(call.kwargs)
+    node = tracer.record.node(table.of_overload(pure), args, kwargs, [type_of(sizes, layout.dtype)])
+    return [tracer.record.permute(node.results[0], [order.index(d) for d in range(len(order))])]
+
+
+# -- metadata --------------------------------------------------------------------------------
+
+def metadata(tracer: Tracer, call: Call) -> Any:
+    """`t_()`, `resize_`, `set_`, ...: the tensor lies elsewhere from now on."""
+    target = call.tensors[0]
+    before, home = Layout.of(target), tracer.memory.of(target)
+    result = tracer.fake(call.func, call.args, call.kwargs)
+    after = Layout.of(target)
+    new_home = tracer.memory.find(target)
+    if new_home is None:                          # set_() to a fresh, empty storage
+        value = tracer.record.full(dims(after.sizes), 0, after.dtype)
+        tracer.memory.add(target, value)
+        return call.restore(result)
+    if new_home is home and call.name not in GEOMETRIC:
+        _remember(tracer, call, before, after)
+    _cover(tracer, new_home, after)
+    return call.restore(result)
+
+
+def _remember(tracer: Tracer, call: Call, before: Layout, after: Layout) -> None:
+    """The step that the out-of-place form of a metadata op would have left."""
+    home = tracer.memory.of(call.tensors[0])
+    packet = getattr(aten, call.name[:-1], None)
+    view = getattr(packet, call.func._overloadname, None) if packet is not None else None
+    if view is None or view in NO_STEP or after.key in (before.key, home.layout.key) or after.key in home.recipes:
+        return
+    home.recipes[after.key] = Step(view, call.args[1:], call.kwargs, before, after)
+
+
+def _cover(tracer: Tracer, home: Any, layout: Layout) -> None:
+    """Grow `home` where `layout` reaches past its end."""
+    if layout.dtype != home.layout.dtype or layout.key in home.recipes or layout.key == home.layout.key:
+        return
+    if layout.is_static and home.layout.is_static and layout.extent > home.layout.numel:
+        tracer.memory.grow(home, int(layout.extent))

@@ -1,0 +1,121 @@
+"""Capture, evaluate, rebuild the results, and compare all of it with eager."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from monograph.capture import Captured, trace
+from monograph.ir.boundary import Fresh, InputItself, InputView, Literal
+from monograph.ops.evaluate import evaluate
+
+
+def execute(captured: Captured, args: Any, kwargs: Any | None = None) -> Any:
+    """What a caller of the compiled function would see."""
+    leaves = pytree.tree_leaves((tuple(args), dict(kwargs or {})))
+    inputs = [binding.resolve(leaves) for binding in captured.bindings]
+    with torch.no_grad():
+        outputs = evaluate(captured.graph, inputs, check=True)
+        count = captured.joint.forward_outputs if captured.joint else len(outputs)
+        return finish(captured, inputs, outputs[:count])
+
+
+def finish(captured: Captured, inputs: list[Any], outputs: list[Any]) -> Any:
+    """The epilogue: write-back, relayouts, results laid over outputs and inputs."""
+    boundary = captured.boundary
+    for write in boundary.writes:
+        inputs[write.input].copy_(outputs[write.output])
+    for relayout in boundary.relayouts:
+        inputs[relayout.input].data = place(relayout.place, inputs, outputs)
+    made: dict[int, Any] = {}
+    results = []
+    for result in boundary.results:
+        if isinstance(result, Literal):
+            results.append(result.value)
+        elif isinstance(result, InputItself):
+            results.append(inputs[result.input])
+        else:
+            results.append(made.setdefault(result.object, None) if made.get(result.object) is not None
+                           else made.setdefault(result.object, place(result, inputs, outputs)))
+    return boundary.tree.unflatten(results)
+
+
+def place(result: Fresh | InputView, inputs: list[Any], outputs: list[Any]) -> torch.Tensor:
+    if isinstance(result, Fresh):
+        base, start = outputs[result.output], 0
+    else:
+        base = inputs[result.input].detach()
+        start = base.storage_offset() * base.element_size() // result.dtype.itemsize
+    view = torch.empty(0, dtype=result.dtype)
+    view.set_(base.untyped_storage(), start + result.offset, result.sizes, result.strides)
+    view = torch._neg_view(view) if result.neg else view
+    return view.conj() if result.conj else view
+
+
+def alias_relation(tensors: list[torch.Tensor]) -> list[Any]:
+    """Who is whom, who shares a storage with whom, and how far apart."""
+    relation = []
+    for i, a in enumerate(tensors):
+        for b in tensors[:i]:
+            shared = a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr() and a.untyped_storage().nbytes() > 0
+            distance = a.storage_offset() * a.element_size() - b.storage_offset() * b.element_size() if shared else None
+            relation.append((a is b, shared, distance))
+    return relation
+
+
+def assert_same(expected: Any, actual: Any, *, exact: bool = True) -> None:
+    left, left_spec = pytree.tree_flatten(expected)
+    right, right_spec = pytree.tree_flatten(actual)
+    assert left_spec == right_spec
+    for a, b in zip(left, right, strict=True):
+        if not isinstance(a, torch.Tensor):
+            assert type(a) is type(b) and (a == b or a is b), (a, b)
+            continue
+        assert (a.dtype, a.shape, a.is_conj(), a.is_neg()) == (b.dtype, b.shape, b.is_conj(), b.is_neg()), (a, b)
+        if a.numel() > 1:
+            assert normal(a) == normal(b), (a.shape, a.stride(), b.stride())
+        if exact:
+            assert torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)), (a, b)
+        else:
+            torch.testing.assert_close(b, a, equal_nan=True)
+
+
+def normal(t: torch.Tensor) -> Any:
+    return [step for size, step in zip(t.shape, t.stride(), strict=True) if size != 1]
+
+
+def check(fn: Any, make: Any, *, state: Any = (), exact: bool = True) -> Captured:
+    """`fn(*make())` captured once and run on fresh arguments equals eager in every way the caller can see.
+
+    `state`: tensors that `fn` reads or writes on the side; they are put back after each run.
+    """
+    before = [t.clone() for t in state]
+
+    def reset() -> None:
+        with torch.no_grad():
+            for t, old in zip(state, before, strict=True):
+                t.copy_(old)
+
+    def run(call: Any) -> Any:
+        torch.manual_seed(0)
+        arguments = make()
+        result = call(arguments)
+        seen = [t for t in pytree.tree_leaves((arguments, list(state), result)) if isinstance(t, torch.Tensor)]
+        values = copy.deepcopy([t.detach().clone() for t in state])
+        reset()
+        return result, arguments, values, alias_relation(seen), torch.get_rng_state()
+
+    captured = trace(fn, make(), {})
+    for t, old in zip(state, before, strict=True):
+        assert torch.equal(t, old), "the trace wrote to a real tensor"
+    assert all(node.loc is not None for node in captured.graph.nodes)
+    expected = run(lambda arguments: fn(*arguments))
+    actual = run(lambda arguments: execute(captured, arguments))
+    for left, right in zip(expected[:3], actual[:3], strict=True):
+        assert_same(left, right, exact=exact)
+    assert expected[3] == actual[3]
+    assert torch.equal(expected[4], actual[4])
+    return captured
