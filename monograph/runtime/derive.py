@@ -1,12 +1,5 @@
 """Derived weights: folded, packed or converted copies of parameters, never stale.
 
-    Recipe ::= {"steps": [Step*]} | {"graph": text}            JSON data
-    Step   ::= ["pad", [before, after]*, value] | ["reshape", size*] | ["permute", dim*] | ["slice", dim, start, stop]
-             | ["cast", dtype] | ["concat", dim] | ["contiguous"]
-
-The steps of a recipe act on each source tensor; `concat` joins all into one. A graph (the prologue of a
-captured graph) is evaluated by a function that the compiler hands in.
-
 Policy
     watched  every call compares the data pointer, version counter and a sampled content checksum of each source
              with those the copy was made from, and asks whether an optimiser stepped it since
@@ -21,9 +14,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -35,7 +28,7 @@ from monograph.runtime import abi, optimisers, threads
 from monograph.runtime.native import span, static
 from monograph.runtime.program import Derived, Program
 
-__all__ = ["Copies", "Policy", "Weights", "computation"]
+__all__ = ["Copies", "Policy", "Weights"]
 
 Policy: TypeAlias = Literal["watched", "live", "frozen"]
 
@@ -166,45 +159,3 @@ def _make(item: Derived, operands: list[torch.Tensor]) -> torch.Tensor:
             return result
         copy = compat.empty_strided(shape, strides, item.type.dtype)
         return copy.copy_(result)
-
-
-def _pad(tensor: torch.Tensor, pairs: Sequence[Sequence[int]], value: float = 0) -> torch.Tensor:
-    flat = [amount for pair in reversed(pairs) for amount in pair]
-    return torch.nn.functional.pad(tensor, flat, value=value)
-
-
-_STEPS: dict[str, Callable[..., torch.Tensor]] = {
-    "pad": _pad,
-    "reshape": lambda tensor, *sizes: tensor.reshape(sizes),
-    "permute": lambda tensor, *dims: tensor.permute(dims),
-    "slice": lambda tensor, dim, start, stop: tensor.narrow(dim, start, stop - start),
-    "cast": lambda tensor, name: tensor.to(dtypes.BY_NAME[name]),
-    "contiguous": lambda tensor: tensor.contiguous(),
-}
-
-
-def computation(
-    recipe: dict[str, Any], evaluate: Callable[[str], Callable[..., torch.Tensor]] | None = None
-) -> Callable[..., torch.Tensor]:
-    """The function a recipe stands for. `evaluate` turns the text of a graph into a function of its inputs."""
-    if "graph" in recipe:
-        if evaluate is None:
-            raise CompileError("a derived weight is computed by a graph, and nothing was given to evaluate it")
-        return evaluate(recipe["graph"])
-    steps = [tuple(step) for step in recipe["steps"]]
-    for name, *_ in steps:
-        if name not in _STEPS and name != "concat":
-            raise CompileError(f"unknown step {name!r} in the recipe of a derived weight")
-
-    def compute(*sources: torch.Tensor) -> torch.Tensor:
-        tensors = list(sources)
-        for name, *arguments in steps:
-            if name == "concat":
-                tensors = [torch.cat(tensors, *arguments)]
-            else:
-                tensors = [_STEPS[name](tensor, *arguments) for tensor in tensors]
-        if len(tensors) != 1:
-            raise CompileError(f"a recipe left {len(tensors)} tensors; one was expected")
-        return tensors[0]
-
-    return compute

@@ -139,7 +139,9 @@ class Executable:
         words[FrameWord.OUTPUTS] = id(outputs)
         words[FrameWord.FIRST] = first
         words[FrameWord.LAST] = last
-        if code.layout is None:
+        if frame.is_filled:      # by the call before
+            frame.read_tensors(True)
+        if not code.reads_tensors:
             self._read_slowly(frame, tensors, outputs)
         status = code.call(frame.address)
         while status:
@@ -151,8 +153,6 @@ class Executable:
             else:
                 self._read_slowly(frame, tensors, outputs)
             status = code.call(frame.address)
-        if code.layout is not None:
-            frame.read_tensors(True)
 
     def _choose_copies(self, frame: Frame, tensors: list[torch.Tensor]) -> None:
         """Hand the frame the derived weights to run with, or none where the runner must look at all sources first."""

@@ -22,7 +22,9 @@ ALIGNMENT = 64
 class Frame:
     """Tables of one call. `words` is writable memory as signed 64-bit words (see `runtime.abi`)."""
 
-    __slots__ = ("_program", "_views", "address", "arena", "bases", "copies", "error", "memory", "observed", "words")
+    __slots__ = (
+        "_program", "_views", "address", "arena", "bases", "copies", "error", "is_filled", "memory", "observed", "words",
+    )
 
     def __init__(self, program: Program, code: Code | None, watches: np.ndarray) -> None:
         self._program = program
@@ -50,17 +52,17 @@ class Frame:
         words[FrameWord.WATCHES] = watches.ctypes.data
         words[self.bases + abi.ARENA_BASE] = self.arena.data_ptr()
         words[self.bases + abi.ERROR_BASE] = self.address + 8 * self.error
-        if code.facts is not None and code.layout is not None:
-            words[FrameWord.FACTS] = code.facts.ctypes.data
-            words[FrameWord.LAYOUT] = code.layout.ctypes.data
+        words[FrameWord.FACTS] = code.facts.ctypes.data
+        words[FrameWord.LAYOUT] = code.layout.ctypes.data
         program = self._program
         literals = code.base_count - len(program.literals)
         for number, literal in enumerate(program.literals):
             words[self.bases + literals + number] = literal.data_ptr()
-        self.read_tensors(code.layout is not None)
+        self.read_tensors(code.reads_tensors)
 
     def read_tensors(self, natively: bool) -> None:
         """Whether the runner reads the pointers of inputs and outputs, or finds them filled in."""
+        self.is_filled = not natively
         self.words[FrameWord.INPUT_COUNT] = len(self._program.inputs) if natively else 0
         self.words[FrameWord.OUTPUT_COUNT] = len(self._program.outputs) if natively else 0
 

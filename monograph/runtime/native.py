@@ -32,15 +32,16 @@ _REDIRECT = {"GOMP_parallel": "monograph_parallel"}      # see runtime.threads
 
 @dataclass(frozen=True)
 class Code:
-    """Everything native of a program. `facts` and `layout` are None where tensors are read the public way."""
+    """Everything native of a program."""
 
     call: Callable[[int], int]        # monograph_call(frame address) -> status
     steps: Callable[[int], int]
     watch: Callable[[int], int]
     step_table: np.ndarray
     arguments: np.ndarray
-    facts: np.ndarray | None          # pointers to one Fact per input, then per output
-    layout: np.ndarray | None
+    reads_tensors: bool               # the runner knows where torch keeps things; else pointers are filled in
+    facts: np.ndarray                 # pointers to one Fact per input, then per output
+    layout: np.ndarray
     base_count: int
     widest: int                       # most arguments of a step
     is_long: bool
@@ -77,11 +78,11 @@ def load(program: Program) -> Code | None:
     step_table, arguments, widest = _steps(program, image)
     long = is_long(program)
     known = probe.layout()
-    facts, keep = (None, ()) if known is None else _facts(program)
+    facts, memory = (np.zeros(0, np.int64),) * 2 if known is None else _facts(program)
     return Code(
         _function(image, "monograph_call", long), _function(image, "monograph_steps", long),
-        _function(image, "monograph_watch", False), step_table, arguments, facts,
-        None if known is None else _signed(known), _base_count(program), widest, long, image, keep,
+        _function(image, "monograph_watch", False), step_table, arguments, known is not None, facts,
+        _signed(known or (0,) * len(abi.LayoutWord)), _base_count(program), widest, long, image, (memory,),
     )
 
 
@@ -148,13 +149,13 @@ def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]
     return step_table, argument_table, max((row[2] for row in rows), default=0)
 
 
-def _facts(program: Program) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+def _facts(program: Program) -> tuple[np.ndarray, np.ndarray]:
     """Pointers to the facts of inputs and outputs, and the memory behind them."""
     rows = [_fact(kind) for kind in (*program.inputs, *program.outputs)]
     memory = np.array([word for row in rows for word in row], np.int64)
     lengths = np.cumsum([0, *(len(row) for row in rows)])[:-1]
     pointers = memory.ctypes.data + 8 * lengths.astype(np.int64)
-    return pointers, (memory,)
+    return pointers, memory
 
 
 def _fact(kind: TensorType) -> list[int]:

@@ -84,6 +84,20 @@ def test_wrong_inputs_are_refused(bad):
         run([good])
 
 
+def test_a_failed_call_on_an_odd_tensor_leaves_no_pointers_behind():
+    index = tensor_type(2, dtype=torch.int64)
+    program = Program(
+        slots=[Slot("input", 0, index)], inputs=[index], outputs=[],
+        steps=[Native("check", (0,), can_fail=True)], objects=[compile_ir(check_ir("check", 5)), runner()],
+        errors=[Error("IndexError", "{0}"), Error("ValueError", "{0} of {x}")],
+    )
+    run = Executable(program).run
+    odd = torch.tensor([9, 9]).as_subclass(type("Odd", (torch.Tensor,), {}))
+    with pytest.raises(ValueError, match="{0} of {x}"):
+        run([odd])
+    assert run([torch.tensor([1, 1])]) == []
+
+
 def test_strides_of_size_one_dims_do_not_matter():
     run = Executable(sum_program(1, 4)).run
     a = torch.randn(4).as_strided((1, 4), (77, 1))
