@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import (  # 2.13
 )
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv  # 2.13
 from torch.nn.modules import module as _module
+from torch.optim.optimizer import register_optimizer_step_post_hook  # 2.13, public
 from torch.overrides import _get_current_function_mode_stack  # 2.13
 from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
@@ -145,7 +146,7 @@ def schema_arguments(overload: Any) -> list[Any]:
 
 def after_optimizer_step(hook: Any) -> Any:
     """Call `hook(optimizer, args, kwargs)` after every step of every optimiser; returns a handle."""
-    return torch.optim.optimizer.register_optimizer_step_post_hook(hook)    # 2.13, public
+    return register_optimizer_step_post_hook(hook)
 
 
 NEEDS_VALUE = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)    # 2.13
