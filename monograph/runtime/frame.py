@@ -23,7 +23,8 @@ class Frame:
     """Tables of one call. `words` is writable memory as signed 64-bit words (see `runtime.abi`)."""
 
     __slots__ = (
-        "_program", "_views", "address", "arena", "bases", "copies", "error", "is_filled", "memory", "observed", "words",
+        "_program", "_views", "address", "arena", "bases", "copies", "error", "is_filled", "memory", "observed",
+        "words",
     )
 
     def __init__(self, program: Program, code: Code | None, watches: np.ndarray) -> None:

@@ -93,7 +93,7 @@ def test_a_failed_call_on_an_odd_tensor_leaves_no_pointers_behind():
     )
     run = Executable(program).run
     odd = torch.tensor([9, 9]).as_subclass(type("Odd", (torch.Tensor,), {}))
-    with pytest.raises(ValueError, match="{0} of {x}"):
+    with pytest.raises(ValueError, match=r"\{0\} of \{x\}"):
         run([odd])
     assert run([torch.tensor([1, 1])]) == []
 
