@@ -5,21 +5,22 @@
 What a template finds in its item (`schedule.Template`); all sizes are numbers, all operands `Strided`:
 
 gemm        result[b, m, n] = alpha * sum_k a[b, m, k] * B[b, k, n] + beta * bias[b, m, n]
-            operands    a (batch, m, k) any strides; b packed (batch, panels, k, panel), panels of `panel` columns, the last
-                        filled up with zeros, stride 0 along batch where shared; bias (batch, m, n) with stride 0 where
-                        broadcast, absent if none
-            parameters  batch, m, n, k, panel, alpha, beta
-            The anchor's result, flat and row-major, is (batch, m, n).
+            operands    a (*batch, m, k) any strides; b (*batch, k, n) any strides, or, when `packed`, a weight's
+                        (panels, k, panel): panels of `panel` columns, the last filled up with zeros, one for the
+                        whole batch; bias (*batch, m, n) with stride 0 where broadcast, absent if none
+            parameters  batch (a tuple of sizes, often empty), m, n, k, packed, panel, alpha, beta
+            The anchor's result, flat and row-major, is (*batch, m, n).
 conv        2-d convolution, channels last; 1-d has h = kh = 1
-            operands    x (n, c, h, w) with stride 1 along c; w packed (groups, panels, kh, kw, c / groups, panel);
+            operands    x (n, c, h, w) with stride 1 along c; w (groups, panels, kh, kw, c / groups, panel) packed;
                         bias (o,), absent if none
             parameters  n, c, h, w, o, oh, ow, kh, kw, stride, padding, dilation (pairs), groups, panel
             The anchor's result has channels-last strides unless the caller asked for others: see the item's layouts.
-depthwise   as conv with groups = c = o; w packed (kh, kw, c)
+depthwise   as conv with groups = c = o; w (kh, kw, c) packed
 attention   result[b, h, s, e] = sum_t softmax_t(scale * q[b,h,s,:] . k[b,h,t,:] + mask[b,h,s,t]) * v[b, h, t, e]
-            operands    q (b, h, s, d), k (b, h, t, d), v (b, h, t, e), stride 1 along the last dim;
-                        mask (b, h, s, t), float (added) or bool (False is minus infinity), stride 0 where broadcast, absent if none
-            parameters  b, h, s, t, d, e, scale, causal, lse (does the item produce the second result, the logsumexp f32[b, h, s]?)
+            operands    q (b, h, s, d), k (b, h, t, d), v (b, h, t, e), stride 1 along the last dim; mask
+                        (b, h, s, t), float (added) or bool (False is minus infinity), stride 0 where broadcast,
+                        absent if none
+            parameters  b, h, s, t, d, e, scale, causal, lse (is the second result, logsumexp f32[b, h, s], wanted?)
 
 Epilogue nodes see the anchor's result at the same flat element, through order-preserving views only; their outputs
 have as many elements. Every output is stored at its layout's strides in the arena or the caller's tensor.

@@ -64,7 +64,7 @@ class Fused:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Strided:
-    """Element (i, j, ...) of an operand is element `offset + i*strides[0] + j*strides[1] + ...` of the buffer of `value`."""
+    """Element (i, j, ...) of an operand is element `offset + i*strides[0] + j*strides[1] + ...` of `value`'s buffer."""
 
     value: Value
     shape: tuple[int, ...]
@@ -88,9 +88,12 @@ class Template:
 
 @dataclass(eq=False, slots=True)
 class LibraryCall:
+    """`operands` tells where the node's operands lie, where they are views or copies of the materialised `inputs`."""
+
     node: Node
     inputs: list[Value]
     outputs: list[Value]
+    operands: dict[Value, Strided] = field(default_factory=dict)
 
     @property
     def nodes(self) -> list[Node]:
@@ -104,7 +107,8 @@ Item = Fused | Template | LibraryCall
 class Pack:
     """`packed` (a value of no graph, contiguous) is `steps` applied to `source`, a weight: made once, not per call.
 
-    A step is ("pad", amounts as torch.nn.functional.pad takes them) | ("reshape", shape) | ("permute", dims).
+    A step is ("pad", amounts as torch.nn.functional.pad takes them) | ("reshape", shape) | ("permute", dims)
+    | ("slice", (dim, start, stop)).
     """
 
     packed: Value
@@ -118,7 +122,7 @@ class Schedule:
     items: list[Item] = field(default_factory=list)
     layouts: dict[Value, Layout] = field(default_factory=dict)
     places: dict[Value, Place] = field(default_factory=dict)
-    packs: list[Pack] = field(default_factory=list)     # the value of Place("derived", k) below graph's own: see plan
+    packs: list[Pack] = field(default_factory=list)     # packs[k].packed has Place("derived", k)
     literals: list[Any] = field(default_factory=list)   # tensors behind Place("literal", l)
     arena_bytes: int = 0
     intermediate_bytes: int = 0     # the sum of all materialised intermediates, for the report

@@ -1,0 +1,95 @@
+"""What fusion asks of a graph, computed once: roles, what each view looks at, who reads what.
+
+The *base* of a value is the first value down its chain of views that is not itself a view; its *path* is that chain,
+from the base upwards. Only bases are ever computed; a view is a way to read one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from monograph.ir.graph import Graph, Node, Value
+from monograph.schedule import roles, views
+from monograph.schedule.roles import Role
+from monograph.schedule.views import Affine
+
+__all__ = ["Flow", "Step", "flow", "size"]
+
+
+def size(value: Value) -> int:
+    """Elements of a static tensor value."""
+    return math.prod(value.tensor.shape)    # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One view on a path: where the result lies over a contiguous operand."""
+
+    node: Node
+    position: int         # which result of the node
+    affine: Affine
+    operand_size: int
+    in_order: bool        # flat element i of the result is flat element i of the operand
+    covers: bool          # every element of the operand is in the result
+
+
+@dataclass
+class Flow:
+    graph: Graph
+    position: dict[Node, int]
+    role: dict[Node, Role]
+    base: dict[Value, Value]                  # for view results only; others are their own base
+    path: dict[Value, tuple[Step, ...]]
+    readers: dict[Value, list[Node]]          # base -> nodes that are no views and read it, each once per base
+    escapes: set[Value]                       # graph outputs
+
+    def base_of(self, value: Value) -> Value:
+        return self.base.get(value, value)
+
+    def path_of(self, value: Value) -> tuple[Step, ...]:
+        return self.path.get(value, ())
+
+    def in_order(self, value: Value) -> bool:
+        """Is flat element i of `value` flat element i of its base?"""
+        return all(step.in_order for step in self.path_of(value))
+
+    def producer(self, value: Value) -> Node | None:
+        """The node that computes the base of `value`; None for graph inputs."""
+        return self.base_of(value).node
+
+
+def flow(graph: Graph) -> Flow:
+    """The facts about `graph`, whose outputs are all results of nodes that are no views."""
+    role = {node: roles.role(node) for node in graph.nodes}
+    base: dict[Value, Value] = {}
+    path: dict[Value, tuple[Step, ...]] = {}
+    readers: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        if role[node] is Role.VIEW:
+            operand = node.inputs[0]
+            for k, result in enumerate(node.results):
+                base[result] = base.get(operand, operand)
+                path[result] = (*path.get(operand, ()), _step(node, k))
+            continue
+        for value in dict.fromkeys(base.get(value, value) for value in _reads(node)):
+            readers.setdefault(value, []).append(node)
+    position = {node: i for i, node in enumerate(graph.nodes)}
+    return Flow(graph, position, role, base, path, readers, set(graph.outputs))
+
+
+def _reads(node: Node) -> list[Value]:
+    values = list(node.inputs)
+    for region in node.regions:
+        values.extend(region.free_values())
+    return values
+
+
+def _step(node: Node, position: int) -> Step:
+    shape = node.inputs[0].tensor.shape
+    affine = views.through(node, position, views.contiguous(shape))   # type: ignore[arg-type]
+    assert affine is not None, node
+    points = math.prod(shape)   # type: ignore[arg-type]
+    distinct = math.prod(n for n, stride in zip(affine.shape, affine.strides, strict=True) if stride)
+    in_order = affine.numel == points and affine.offset == 0 and views.same_order(affine)
+    return Step(node, position, affine, points, in_order, in_order or distinct == points)

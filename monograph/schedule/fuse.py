@@ -1,0 +1,204 @@
+"""Which nodes run together.
+
+    fuse(flow) -> Group*
+
+One walk over the graph, producers first. A composite that a template takes opens a group of its own, and pointwise
+nodes that follow it at the same elements join it (its epilogue). Every other node opens a group and then draws in
+the groups it reads, latest first, as long as
+
+    - no cycle arises between groups: each group knows, as a bit set, which groups it depends on;
+    - the union may be one kernel (`rows.domain`);
+    - nothing dear is computed again and again (`recompute.affordable`).
+
+Views and constants belong to nobody: each reader composes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from monograph.ir.graph import Node, Value
+from monograph.ops import templates
+from monograph.ops.templates import Capability
+from monograph.schedule import recompute, roles, rows
+from monograph.schedule.flow import Flow, size
+from monograph.schedule.kernel import Domain
+from monograph.schedule.roles import Role
+
+__all__ = ["Group", "Groups", "fuse"]
+
+MOST_OUTPUTS = 3        # of a template: each is one more store per element of the tile
+MOST_NODES = 120        # of a kernel
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """Nodes that run together, in order; `before` has a bit for every group this one depends on."""
+
+    number: int
+    role: Role
+    nodes: list[Node]
+    before: int = 0
+    domain: Domain | None = None
+    capability: Capability | None = None
+    outputs: list[Value] = field(default_factory=list)
+
+    @property
+    def bit(self) -> int:
+        return 1 << self.number
+
+
+class Groups:
+    """A partition of nodes into groups whose dependencies stay free of cycles."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.of: dict[Node, Group] = {}
+        self.alive: dict[int, Group] = {}
+        self.count = 0
+
+    def open(self, node: Node, role: Role) -> Group:
+        """A new group of one node, after everything it reads."""
+        group = Group(self.count, role, [node])
+        self.count += 1
+        for producer in self.producers(node):
+            group.before |= producer.before | producer.bit
+        self.of[node] = group
+        self.alive[group.number] = group
+        return group
+
+    def producers(self, node: Node) -> list[Group]:
+        """The groups whose values `node` reads, latest first."""
+        found = {self.of[p] for p in self.sources(node) if p in self.of}
+        return sorted(found, key=lambda group: -group.number)
+
+    def reads(self, group: Group) -> list[Group]:
+        """The groups whose values `group` reads, latest first."""
+        found = {self.of[p] for node in group.nodes for p in self.sources(node) if p in self.of}
+        return sorted(found - {group}, key=lambda other: -self.flow.position[other.nodes[0]])
+
+    def sources(self, node: Node) -> Iterator[Node]:
+        """The nodes that compute what `node` reads."""
+        for value in _reads(node):
+            producer = self.flow.producer(value)
+            if producer is not None:
+                yield producer
+
+    def joinable(self, early: Group, late: Group) -> bool:
+        """May the two be one without a cycle? No third group may stand between them."""
+        if early.before & late.bit:
+            early, late = late, early
+        if not late.before & early.bit:
+            return True
+        between = late.before & ~early.bit
+        return not any(self.alive[k].before & early.bit for k in _bits(between))
+
+    def merge(self, kept: Group, other: Group, nodes: list[Node]) -> None:
+        """`kept` takes over `other`; `nodes` are those of both, in order."""
+        kept.nodes = nodes
+        kept.before = (kept.before | other.before) & ~(kept.bit | other.bit)
+        for node in other.nodes:
+            self.of[node] = kept
+        del self.alive[other.number]
+        mask = kept.bit | other.bit
+        for group in self.alive.values():
+            if group is not kept and group.before & mask:
+                group.before = (group.before & ~other.bit) | kept.bit | kept.before
+
+    def drop(self, group: Group) -> None:
+        """Forget a group that no other depends on."""
+        for node in group.nodes:
+            del self.of[node]
+        del self.alive[group.number]
+
+    def escaping(self, nodes: Iterable[Node], inside: set[Node]) -> list[Value]:
+        """The values of `nodes` that someone outside of `inside` reads."""
+        flow = self.flow
+        found = []
+        for node in nodes:
+            unread = True
+            for value in node.results:
+                readers = flow.readers.get(value, ())
+                unread = unread and not readers and value not in flow.escapes
+                if value in flow.escapes or any(reader not in inside for reader in readers):
+                    found.append(value)
+            if unread and node.results:      # kept for its effect: it must run all the same
+                found.append(node.results[0])
+        return found
+
+
+def _reads(node: Node) -> list[Value]:
+    values = list(node.inputs)
+    for region in node.regions:
+        values.extend(region.free_values())
+    return values
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def fuse(flow: Flow) -> Groups:
+    """The groups of a graph."""
+    groups = Groups(flow)
+    for node in flow.graph.nodes:
+        role = flow.role[node]
+        if role in (Role.VIEW, Role.CONSTANT):
+            continue
+        if role is Role.LIBRARY:
+            groups.open(node, role)
+        elif role is Role.TEMPLATE:
+            groups.open(node, role).capability = templates.match(node)
+        elif not (role is Role.POINTWISE and _join_epilogue(groups, node)):
+            _draw_in(groups, groups.open(node, role))
+    for group in groups.alive.values():
+        group.outputs = groups.escaping(group.nodes, set(group.nodes))
+    return groups
+
+
+def _join_epilogue(groups: Groups, node: Node) -> bool:
+    """Make `node` part of the epilogue of a template it reads, if one takes it."""
+    candidates = [g for g in groups.producers(node) if g.capability is not None and g.capability.epilogue]
+    for group in candidates:
+        if not _fits_epilogue(groups.flow, group, node):
+            continue
+        single = groups.open(node, Role.POINTWISE)
+        nodes = [*group.nodes, node]
+        if groups.joinable(group, single) and len(groups.escaping(nodes, set(nodes))) <= MOST_OUTPUTS:
+            groups.merge(group, single, nodes)
+            return True
+        groups.drop(single)
+    return False
+
+
+def _fits_epilogue(flow: Flow, group: Group, node: Node) -> bool:
+    """Does `node` see the template's values element by element, in order?"""
+    points = size(node.results[0])
+    if roles.may_raise(node) or points != size(group.nodes[0].results[0]):
+        return False
+    inside = set(group.nodes)
+    mine = [value for value in node.inputs if flow.producer(value) in inside]
+    return all(size(value) == points and flow.in_order(value) for value in mine)
+
+
+def _draw_in(groups: Groups, group: Group) -> None:
+    """Merge `group`, which has just been opened, with the groups it reads."""
+    flow = groups.flow
+    for producer in groups.producers(group.nodes[0]):
+        if producer.capability is not None or producer.role is Role.LIBRARY or producer.number not in groups.alive:
+            continue
+        if len(producer.nodes) + len(group.nodes) > MOST_NODES or not groups.joinable(producer, group):
+            continue
+        nodes = sorted([*producer.nodes, *group.nodes], key=flow.position.__getitem__)
+        outputs = groups.escaping(nodes, set(nodes))
+        domain = rows.domain(flow, nodes, outputs)
+        if domain is not None and recompute.affordable(flow, nodes, outputs):
+            groups.merge(group, producer, nodes)
+            group.domain = domain
+    if group.domain is None:
+        outputs = groups.escaping(group.nodes, set(group.nodes))
+        group.domain = rows.domain(flow, group.nodes, outputs)

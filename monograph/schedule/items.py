@@ -1,0 +1,59 @@
+"""From groups of nodes to items: what each reads, what it stores, and the views in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from monograph.ir.graph import Node, Value
+from monograph.schedule.flow import Flow
+from monograph.schedule.fuse import Group, Groups
+from monograph.schedule.kernel import Domain, Fused, Item, LibraryCall, Template
+from monograph.schedule.roles import Role
+
+__all__ = ["closure", "inputs_of", "items"]
+
+
+def items(flow: Flow, groups: Groups) -> list[Item]:
+    """One item per group, each after those it reads; operands of templates and library calls not yet bound."""
+    done: dict[Group, None] = {}
+    for first in sorted(groups.alive.values(), key=lambda group: flow.position[group.nodes[0]]):
+        stack = [first]
+        while stack:
+            group = stack[-1]
+            before = [] if group in done else [g for g in groups.reads(group) if g not in done]
+            if before:
+                stack.extend(before)
+            else:
+                done[stack.pop()] = None
+    return [_item(flow, group) for group in done]
+
+
+def _item(flow: Flow, group: Group) -> Item:
+    if group.role is Role.LIBRARY:
+        node = group.nodes[0]
+        reads = [*node.inputs, *(value for region in node.regions for value in region.free_values())]
+        return LibraryCall(node, list(dict.fromkeys(flow.base_of(value) for value in reads)), group.outputs)
+    nodes = closure(flow, group.nodes)
+    inputs = inputs_of(flow, nodes)
+    if group.capability is not None:
+        return Template(group.capability.template, group.nodes[0], nodes, inputs, group.outputs)
+    return Fused(nodes, inputs, group.outputs, group.domain or Domain(()))
+
+
+def closure(flow: Flow, nodes: Sequence[Node]) -> list[Node]:
+    """`nodes` with the views and constants they read, in the order of the graph."""
+    found = dict.fromkeys(nodes)
+    stack = [value for node in nodes for value in node.inputs]
+    while stack:
+        node = stack.pop().node
+        if node is not None and node not in found and flow.role[node] in (Role.VIEW, Role.CONSTANT):
+            found[node] = None
+            stack.extend(node.inputs)
+    return sorted(found, key=lambda node: flow.position[node])
+
+
+def inputs_of(flow: Flow, nodes: Iterable[Node]) -> list[Value]:
+    """The values `nodes` read and do not compute, in order of first use."""
+    inside = set(nodes)
+    reads = (value for node in nodes for value in node.inputs)
+    return list(dict.fromkeys(value for value in reads if value.node is None or value.node not in inside))

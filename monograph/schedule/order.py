@@ -1,0 +1,53 @@
+"""The order of items: among those that may run, the one that frees most, or takes least, of the arena.
+
+Ties keep the order of the program, so a chain stays a chain.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from monograph.ir.graph import Value
+from monograph.schedule.kernel import Item
+
+__all__ = ["order"]
+
+
+def order(items: list[Item], weight: dict[Value, int]) -> list[Item]:
+    """`items` reordered; `weight` has the bytes of every value that takes room in the arena."""
+    maker = {value: item for item in items for value in item.outputs}
+    pending: dict[Value, int] = {}
+    missing: dict[Item, int] = {}
+    after: dict[Item, list[Item]] = {item: [] for item in items}
+    for item in items:
+        for value in item.inputs:
+            pending[value] = pending.get(value, 0) + 1
+        makers = {maker[value] for value in item.inputs if value in maker}
+        missing[item] = len(makers)
+        for other in makers:
+            after[other].append(item)
+    position = {item: i for i, item in enumerate(items)}
+
+    def growth(item: Item) -> int:
+        made = sum(weight.get(value, 0) for value in item.outputs)
+        return made - sum(weight.get(value, 0) for value in item.inputs if pending[value] == 1)
+
+    ready = [(growth(item), position[item]) for item in items if not missing[item]]
+    heapq.heapify(ready)
+    done: list[Item] = []
+    while ready:
+        known, at = heapq.heappop(ready)
+        item = items[at]
+        now = growth(item)
+        if now != known:        # others have read what it reads since it was queued
+            heapq.heappush(ready, (now, at))
+            continue
+        done.append(item)
+        for value in item.inputs:
+            pending[value] -= 1
+        for later in after[item]:
+            missing[later] -= 1
+            if not missing[later]:
+                heapq.heappush(ready, (growth(later), position[later]))
+    assert len(done) == len(items), "a cycle between items"
+    return done

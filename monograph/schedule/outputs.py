@@ -1,0 +1,101 @@
+"""Graph outputs are tensors of their own.
+
+`own_outputs` appends a copy where an output is no value that an item stores by itself: a graph input, a view, a
+constant, or a value returned twice. After fusion most of these copies have joined the kernel that computes the
+value; `pull_back` removes a copy of a permuted or reshaped value by letting the value's producer write
+straight into the output with the strides that make the view come out right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from monograph.ir.graph import Graph, Node, Value
+from monograph.ir.types import TensorType
+from monograph.ops import table
+from monograph.schedule import roles, views
+from monograph.schedule.flow import Flow, Step
+from monograph.schedule.fuse import Groups
+from monograph.schedule.roles import Role
+from monograph.schedule.views import Affine
+
+__all__ = ["copy_of", "own_outputs", "output_strides", "pull_back"]
+
+
+def copy_of(value: Value, type: TensorType | None = None) -> Node:
+    """A node (of no graph yet) whose result is a copy of `value`."""
+    op = table.lookup("aten.clone.default")
+    operands, attributes = table.bind(op, (value,), {})
+    return Node(op, operands, attributes, [type or replace(value.tensor, strides=None)],
+                loc=value.node.loc if value.node else None)
+
+
+def own_outputs(graph: Graph) -> Graph:
+    """`graph` itself, or one that shares its nodes and has copies for the outputs that need them."""
+    nodes, outputs, seen = list(graph.nodes), [], set()
+    for value in graph.outputs:
+        if isinstance(value.type, TensorType) and _needs_copy(value, seen):
+            nodes.append(copy_of(value, value.type))
+            value = nodes[-1].result
+        seen.add(value)
+        outputs.append(value)
+    return replace(graph, nodes=nodes, outputs=outputs)
+
+
+def _needs_copy(value: Value, seen: set[Value]) -> bool:
+    return value.node is None or value in seen or roles.role(value.node) in (Role.VIEW, Role.CONSTANT)
+
+
+def output_strides(value: Value) -> tuple[int, ...]:
+    """The strides the caller must see."""
+    type = value.tensor
+    return type.strides if type.strides is not None else views.row_major(type.shape)   # type: ignore[return-value, arg-type]
+
+
+def pull_back(flow: Flow, groups: Groups) -> dict[Value, tuple[Value, tuple[int, ...]]]:
+    """Removes groups that only copy a value out: copied output -> the value that takes its place, and its strides."""
+    moved: dict[Value, tuple[Value, tuple[int, ...]]] = {}
+    taken: set[Value] = set(flow.escapes)
+    for output in flow.graph.outputs:
+        node = output.node
+        group = groups.of.get(node) if node is not None else None
+        if node is None or group is None or len(group.nodes) != 1 or node.op.name != "aten.clone.default":
+            continue
+        operand = node.inputs[0]
+        base = flow.base_of(operand)
+        if base.node is None or base.node not in groups.of or base in taken or base.tensor.dtype != output.tensor.dtype:
+            continue
+        strides = _undo(flow.path_of(operand), Affine(output.tensor.shape, output_strides(output)))   # type: ignore[arg-type]
+        if strides is not None:
+            moved[output] = (base, strides)
+            taken.add(base)
+            groups.drop(group)
+    return moved
+
+
+def _undo(path: tuple[Step, ...], wanted: Affine) -> tuple[int, ...] | None:
+    """Strides of the base with which the end of `path` lies at `wanted`; None if there are none."""
+    for step in reversed(path):
+        shape: tuple[int, ...] = step.node.inputs[0].tensor.shape    # type: ignore[assignment]
+        if step.in_order:
+            back = views.reshape(wanted, shape)
+        else:
+            back = _unpermute(step.affine, shape, wanted)
+        if back is None:
+            return None
+        wanted = back
+    return wanted.strides
+
+
+def _unpermute(step: Affine, shape: tuple[int, ...], wanted: Affine) -> Affine | None:
+    """`wanted` before a permutation of the dims of `shape`; None when `step` is none."""
+    at = {stride: d for d, (n, stride) in enumerate(zip(shape, views.row_major(shape), strict=True)) if n != 1}
+    strides = [0] * len(shape)
+    for n, stride, target in zip(step.shape, step.strides, wanted.strides, strict=True):
+        if n == 1:
+            continue
+        d = at.pop(stride, None)
+        if d is None or shape[d] != n:
+            return None
+        strides[d] = target
+    return None if at or step.offset else Affine(shape, tuple(strides))

@@ -1,0 +1,70 @@
+"""`plan(graph, target=...) -> Schedule`: fuse, lay out, order, place."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+
+from monograph.ir.graph import Graph, Value
+from monograph.ir.types import TensorType
+from monograph.schedule import fuse, memory, outputs
+from monograph.schedule.flow import flow
+from monograph.schedule.items import items
+from monograph.schedule.kernel import Layout, Place, Schedule
+from monograph.schedule.layout import Laid, lay_out
+from monograph.schedule.order import order
+
+__all__ = ["plan"]
+
+
+class Target(Protocol):
+    """What scheduling asks of the machine."""
+
+    def lanes(self, dtype: torch.dtype) -> int:
+        """Elements of `dtype` per vector register."""
+        ...
+
+
+def plan(graph: Graph, *, target: Target) -> Schedule:
+    """Items in order, layouts and places for a static graph."""
+    graph = outputs.own_outputs(graph)
+    facts = flow(graph)
+    groups = fuse.fuse(facts)
+    moved = outputs.pull_back(facts, groups)
+    pinned = {value: outputs.output_strides(value) for value in graph.outputs if isinstance(value.type, TensorType)}
+    pinned.update(dict(moved.values()))
+    laid = lay_out(facts, items(facts, groups), pinned, target.lanes)
+    schedule = Schedule(graph, layouts=laid.layouts, packs=laid.packs)
+    _fixed_places(schedule, {output: base for output, (base, _) in moved.items()})
+    _arena(schedule, laid, facts)
+    return schedule
+
+
+def _fixed_places(schedule: Schedule, moved: dict[Value, Value]) -> None:
+    """Places of inputs, outputs and packed weights."""
+    graph = schedule.graph
+    for i, value in enumerate(graph.inputs):
+        schedule.places[value] = Place("input", i)
+    for j, value in enumerate(graph.outputs):
+        held = moved.get(value, value)
+        schedule.places[held] = Place("output", j)
+        schedule.layouts.setdefault(held, Layout(outputs.output_strides(value)))
+    for k, pack in enumerate(schedule.packs):
+        schedule.places[pack.packed] = Place("derived", k)
+
+
+def _arena(schedule: Schedule, laid: Laid, facts: fuse.Flow) -> None:
+    """Order the items and place the rest in the arena: as the program has them or greedily, whichever needs less."""
+    placed = set(schedule.places)
+    weight = {
+        value: memory.extent_bytes(value, schedule.layouts[value])
+        for item in laid.items for value in item.outputs if value not in placed
+    }
+    orders = [laid.items, order(laid.items, weight)]
+    plans = [(memory.plan_memory(facts, items, schedule.layouts, placed), items) for items in orders]
+    arena, schedule.items = min(plans, key=lambda pair: pair[0].bytes)
+    for value, offset in arena.offsets.items():
+        schedule.places[value] = Place("arena", offset)
+    schedule.arena_bytes = arena.bytes
+    schedule.intermediate_bytes = arena.total
