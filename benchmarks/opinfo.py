@@ -95,7 +95,8 @@ def report(outcomes: list[opinfo.Outcome], verbose: bool) -> None:
               f"({100 * len(native) / len(ours):.1f} %) ran without any library call")
     for outcome in outcomes:
         if outcome.status not in ("passed",) or (verbose and outcome.library):
-            print(f"  {outcome.status:16s} {outcome.family:10s} {outcome.name}: {outcome.reason} {' '.join(outcome.library)}")
+            library = " ".join(outcome.library)
+            print(f"  {outcome.status:16s} {outcome.family:10s} {outcome.name}: {outcome.reason} {library}")
 
 
 def main() -> None:

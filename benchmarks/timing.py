@@ -25,7 +25,7 @@ class Ratio:
 def interleave(
     contenders: Mapping[str, Callable[[], object]], *, runs: int = 5, calls: int = 10, warm: int = 3
 ) -> dict[str, list[float]]:
-    """Seconds per call: for each contender, one median per run; in a run every contender is called `calls` times in turn."""
+    """Seconds per call, one median per run and contender; in a run all contenders are called `calls` times in turn."""
     for function in contenders.values():
         for _ in range(warm):
             function()

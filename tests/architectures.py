@@ -86,7 +86,8 @@ ARCHITECTURES: dict[str, tuple[Callable[[], torch.nn.Module], Callable[[], dict[
         max_position_embeddings=64, word_embed_proj_dim=32)), _text),
     "bloom": (lambda: hf.BloomModel(hf.BloomConfig(vocab_size=99, hidden_size=32, n_layer=2, n_head=4)), _text),
     "llama": (lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**TEXT, num_key_value_heads=2)), _plain_text),
-    "mistral": (lambda: hf.MistralModel(hf.MistralConfig(**TEXT, num_key_value_heads=2, sliding_window=8)), _plain_text),
+    "mistral": (
+        lambda: hf.MistralModel(hf.MistralConfig(**TEXT, num_key_value_heads=2, sliding_window=8)), _plain_text),
     "qwen2": (lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**TEXT, num_key_value_heads=2)), _text),
     "gemma": (lambda: hf.GemmaModel(hf.GemmaConfig(**TEXT, num_key_value_heads=2, head_dim=8)), _plain_text),
     "phi": (lambda: hf.PhiModel(hf.PhiConfig(**TEXT)), _plain_text),
@@ -104,7 +105,8 @@ ARCHITECTURES: dict[str, tuple[Callable[[], torch.nn.Module], Callable[[], dict[
     "dinov2": (lambda: hf.Dinov2Model(hf.Dinov2Config(**VISION)), _image),
     "resnet": (lambda: hf.ResNetModel(hf.ResNetConfig(
         embedding_size=8, hidden_sizes=[16, 32], depths=[1, 2], layer_type="bottleneck")), _image),
-    "convnext": (lambda: hf.ConvNextModel(hf.ConvNextConfig(hidden_sizes=[8, 16], depths=[1, 1], num_stages=2)), _image),
+    "convnext": (
+        lambda: hf.ConvNextModel(hf.ConvNextConfig(hidden_sizes=[8, 16], depths=[1, 1], num_stages=2)), _image),
     "swin": (lambda: hf.SwinModel(hf.SwinConfig(
         image_size=32, patch_size=4, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4)), _image),
     "segformer": (lambda: hf.SegformerModel(hf.SegformerConfig(

@@ -39,7 +39,7 @@ def _assert_tensor(where: str, got: torch.Tensor, want: torch.Tensor, rtol: floa
     assert got.dtype is want.dtype, f"{where}: dtype {got.dtype} != {want.dtype}"
     assert got.shape == want.shape, f"{where}: shape {tuple(got.shape)} != {tuple(want.shape)}"
     assert got.layout is want.layout, f"{where}: layout {got.layout} != {want.layout}"
-    assert got.requires_grad == want.requires_grad, f"{where}: requires_grad {got.requires_grad} != {want.requires_grad}"
+    assert got.requires_grad == want.requires_grad, f"{where}: requires_grad is {got.requires_grad}"
     if want.layout is torch.strided:
         assert _strides(got) == _strides(want), f"{where}: strides {got.stride()} != {want.stride()}"
     default = TOLERANCE.get(want.dtype, (0.0, 0.0))

@@ -21,41 +21,44 @@ from tests.compare import assert_same
 __all__ = ["Outcome", "check", "family", "full_name", "ops"]
 
 POINTWISE = set("""
-    addcmul addcdiv clamp lerp where masked_fill logaddexp2 nn.functional.hardswish nn.functional.leaky_relu nn.functional.gelu
-    nn.functional.glu nn.functional.l1_loss nn.functional.mse_loss nn.functional.smooth_l1_loss nn.functional.huber_loss
-    nn.functional.kl_div nn.functional.binary_cross_entropy nn.functional.binary_cross_entropy_with_logits
-    nn.functional.soft_margin_loss nn.functional.margin_ranking_loss nn.functional.hinge_embedding_loss
-    nn.functional.poisson_nll_loss nn.functional.gaussian_nll_loss to zeros_like ones_like full_like new_zeros
-    new_ones new_full zeros ones full eye arange linspace logspace scalar_tensor zero_ addr outer _softmax_backward_data
-    native_dropout_backward
+    addcmul addcdiv clamp lerp where masked_fill logaddexp2 nn.functional.hardswish nn.functional.leaky_relu
+    nn.functional.gelu nn.functional.glu nn.functional.l1_loss nn.functional.mse_loss nn.functional.smooth_l1_loss
+    nn.functional.huber_loss nn.functional.kl_div nn.functional.binary_cross_entropy
+    nn.functional.binary_cross_entropy_with_logits nn.functional.soft_margin_loss
+    nn.functional.margin_ranking_loss nn.functional.hinge_embedding_loss nn.functional.poisson_nll_loss
+    nn.functional.gaussian_nll_loss to zeros_like ones_like full_like new_zeros new_ones new_full zeros ones full
+    eye arange linspace logspace scalar_tensor zero_ addr outer _softmax_backward_data native_dropout_backward
 """.split())
 REDUCTION = set("""
     softmax nn.functional.softmin log_softmax _softmax_backward_data logsumexp var_mean std_mean max min aminmax
-    nn.functional.layer_norm native_layer_norm nn.functional.group_norm native_group_norm nn.functional.instance_norm
-    nn.functional.rms_norm nn.functional.batch_norm native_batch_norm nn.functional.normalize nn.functional.cosine_similarity
-    nn.functional.pairwise_distance norm dist trace linalg.vecdot linalg.norm linalg.matrix_norm nn.functional.nll_loss
-    nn.functional.cross_entropy nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.avg_pool3d
-    nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d
+    nn.functional.layer_norm native_layer_norm nn.functional.group_norm native_group_norm
+    nn.functional.instance_norm nn.functional.rms_norm nn.functional.batch_norm native_batch_norm
+    nn.functional.normalize nn.functional.cosine_similarity nn.functional.pairwise_distance norm dist trace
+    linalg.vecdot linalg.norm linalg.matrix_norm nn.functional.nll_loss nn.functional.cross_entropy
+    nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.avg_pool3d nn.functional.max_pool1d
+    nn.functional.max_pool2d nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d
     torch.ops.aten._safe_softmax.default masked.softmax masked.log_softmax masked.softmin masked.normalize
-    nn.functional.triplet_margin_loss nn.functional.cosine_embedding_loss nn.functional.local_response_norm sum_to_size
-    allclose equal
+    nn.functional.triplet_margin_loss nn.functional.cosine_embedding_loss nn.functional.local_response_norm
+    sum_to_size allclose equal
 """.split())
 VIEW = set("""
-    alias_copy atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors broadcast_to cat chunk clone column_stack
-    contiguous diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter dsplit dstack expand expand_as expand_copy
-    fft.fftshift fft.ifftshift flatten flip fliplr flipud H hsplit hstack linalg.diagonal mH mT meshgrid movedim narrow
-    narrow_copy nn.functional.channel_shuffle nn.functional.pad constant_pad_nd nn.functional.pixel_shuffle
-    nn.functional.pixel_unshuffle nn.functional.unfold permute permute_copy ravel repeat reshape reshape_as resolve_conj resolve_neg
-    roll rot90 select select_scatter slice slice_scatter split split_with_sizes split_with_sizes_copy squeeze squeeze_copy
-    stack swapaxes T t t_copy tensor_split tile transpose transpose_copy tril triu unbind unbind_copy unflatten unfold
-    unfold_copy unsafe_chunk unsafe_split unsqueeze unsqueeze_copy view view_as view_copy vsplit vstack _chunk_cat
-    as_strided as_strided_copy repeat_interleave
+    alias_copy atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors broadcast_to cat chunk clone
+    column_stack contiguous diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter dsplit dstack expand
+    expand_as expand_copy fft.fftshift fft.ifftshift flatten flip fliplr flipud H hsplit hstack linalg.diagonal mH
+    mT meshgrid movedim narrow narrow_copy nn.functional.channel_shuffle nn.functional.pad constant_pad_nd
+    nn.functional.pixel_shuffle nn.functional.pixel_unshuffle nn.functional.unfold permute permute_copy ravel
+    repeat reshape reshape_as resolve_conj resolve_neg roll rot90 select select_scatter slice slice_scatter split
+    split_with_sizes split_with_sizes_copy squeeze squeeze_copy stack swapaxes T t t_copy tensor_split tile
+    transpose transpose_copy tril triu unbind unbind_copy unflatten unfold unfold_copy unsafe_chunk unsafe_split
+    unsqueeze unsqueeze_copy view view_as view_copy vsplit vstack _chunk_cat as_strided as_strided_copy
+    repeat_interleave
 """.split())
 GATHER = set("""
     __getitem__ gather index_select nn.functional.embedding take take_along_dim nn.functional.interpolate
     nn.functional.upsample_nearest nn.functional.grid_sample _unsafe_masked_index
 """.split())
 SCAN = set("cumsum cumprod cummax cummin logcumsumexp masked.cumsum masked.cumprod cumulative_trapezoid".split())
+FAMILIES = {"reduction": REDUCTION, "pointwise": POINTWISE, "view": VIEW, "gather": GATHER, "scan": SCAN}
 
 
 def full_name(op: OpInfo) -> str:
@@ -64,7 +67,7 @@ def full_name(op: OpInfo) -> str:
 
 def family(op: OpInfo) -> str:
     """pointwise, reduction, view, gather, scan or other."""
-    for name, members in (("reduction", REDUCTION), ("pointwise", POINTWISE), ("view", VIEW), ("gather", GATHER), ("scan", SCAN)):
+    for name, members in FAMILIES.items():
         if op.name in members:
             return name
     if isinstance(op, ReductionOpInfo):
@@ -102,7 +105,7 @@ def check(op: OpInfo, dtype: torch.dtype, *, samples: int = 3, grad: bool = Fals
     torch.manual_seed(0)
     try:
         cases = list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=grad), samples))
-    except Exception as error:   # noqa: BLE001  (the database's own generators raise anything)
+    except Exception as error:   # the database's own generators raise anything
         return Outcome(outcome.name, outcome.family, "skipped", f"no samples: {error!r}"[:200])
     library: set[str] = set()
     for sample in cases:
@@ -111,7 +114,7 @@ def check(op: OpInfo, dtype: torch.dtype, *, samples: int = 3, grad: bool = Fals
         try:
             first = _run(function, arguments, sample.kwargs, grad)
             second = _run(function, arguments, sample.kwargs, grad)
-        except Exception as error:   # noqa: BLE001
+        except Exception as error:
             return Outcome(outcome.name, outcome.family, "skipped", f"eager raises: {error!r}"[:200])
         if not _equal(first, second):
             return Outcome(outcome.name, outcome.family, "nondeterministic")
@@ -122,7 +125,7 @@ def check(op: OpInfo, dtype: torch.dtype, *, samples: int = 3, grad: bool = Fals
         except monograph.CaptureError as error:
             outcome.status, outcome.reason = "refused", f"{type(error).__name__}: {error}"[:300]
             return outcome
-        except Exception as error:   # noqa: BLE001
+        except Exception as error:
             outcome.status, outcome.reason = "failed", f"{type(error).__name__}: {error}"[:300]
             return outcome
         outcome.samples += 1

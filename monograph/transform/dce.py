@@ -17,6 +17,7 @@ def dce(graph: Graph) -> bool:
     changed = _sweep(graph, set(graph.outputs), set())
     if graph.prologue is not None:
         changed |= _drop_unused_derived(graph)
+    if graph.prologue is not None:
         changed |= _sweep(graph.prologue, set(graph.prologue.outputs), set())
     return changed
 

@@ -45,7 +45,10 @@ def _permute(node: Node, builder: Builder) -> Value | None:
     if inner is None or inner.op is not node.op:
         return None
     first = [dim % rank for dim in inner.attributes["dims"]]
-    return builder.call(node.op.name, inner.operands[0], dims=tuple(first[dim] for dim in dims))
+    composed = tuple(first[dim] for dim in dims)
+    if composed == tuple(range(rank)):
+        return _same(node, inner.operands[0])
+    return builder.call(node.op.name, inner.operands[0], dims=composed)
 
 
 def _reshape(node: Node, builder: Builder) -> Value | None:
