@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import torch
+import torch._refs.nn.functional  # 2.13, fills the table below
 from torch._C._functorch import maybe_current_level  # 2.13
+from torch._decomp import decomposition_table  # 2.13
 from torch._subclasses.fake_tensor import (  # 2.13
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -29,7 +32,7 @@ from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 __all__ = [
     "FakeTensor", "NEEDS_VALUE", "below_autograd", "composite_kernel", "current_backward_sequence", "fake_from_storage",
     "NO_FAKE_KERNEL", "is_composite", "last_sequence", "run_fake", "set_version", "symbolic_fake_mode",
-    "after_optimizer_step", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",
+    "after_optimizer_step", "decomposition", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",
     "empty_strided_cpu", "fake_tensor_mode", "function_mode_depth", "functorch_level", "global_module_hooks",
     "impl_address", "kernels_only", "overload", "plain_torch", "schema_arguments", "storage_address", "storage_id",
     "llvmlite_library", "tensor_guards", "version",
@@ -232,3 +235,16 @@ def llvmlite_library() -> Any:
 def negative_view(tensor: torch.Tensor) -> torch.Tensor:
     """The lazy negative of a tensor's memory."""
     return torch._neg_view(tensor)    # 2.13
+
+
+def decomposition(func: Any) -> Any:
+    """torch's Python decomposition of an overload, or its composite kernel; None where it has neither."""
+    found = decomposition_table.get(func)     # 2.13
+    if found is None and is_composite(func):
+        return functools.partial(composite_kernel_of, func)
+    return found
+
+
+def composite_kernel_of(func: Any, *args: Any, **kwargs: Any) -> Any:
+    """`composite_kernel` with the arguments spelt as in a call."""
+    return composite_kernel(func, args, kwargs)

@@ -20,7 +20,8 @@ COMMUTATIVE = frozenset({     # with alpha 1, where there is one
 
 # Elementwise, though torch does not tag them.
 POINTWISE = frozenset({
-    "aten._to_copy", "aten.rsub", "aten.where.ScalarSelf", "aten.where.ScalarOther", "aten.where.Scalar", "aten.masked_fill",
+    "aten._to_copy", "aten.rsub", "aten.masked_fill",
+    "aten.where.ScalarSelf", "aten.where.ScalarOther", "aten.where.Scalar",
     "aten.isclose", "aten.log_sigmoid_backward", "aten.hardswish", "aten.hardswish_backward",
     "aten.hardsigmoid_backward", "aten.hardtanh_backward", "aten.elu_backward", "aten.leaky_relu_backward",
     "aten.mish_backward", "aten.softplus_backward", "aten.softshrink_backward", "aten.hardshrink_backward",

@@ -1,0 +1,251 @@
+"""The automatic route of decomposition: run torch's own Python decomposition of an op and write down its steps.
+
+    Recipe ::= Step* outputs            values are numbered: the operands' tensors first, then every result
+    Step   ::= op operands attributes types
+
+A recipe is found once per signature (op, operand types, attributes) and spliced in wherever it occurs. Ops on
+the way that kernels do not cover are opened too; where one remains, there is no recipe and the op stays whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from monograph import compat
+from monograph.ir.graph import Node, Value, flatten_operands, map_operand
+from monograph.ir.op import Op, Trait
+from monograph.ir.types import TensorType, Type
+from monograph.ops import families, table
+from monograph.ops.build import Builder
+
+__all__ = ["Recipe", "recipe", "splice"]
+
+# Whole programs rather than ops: better called than unrolled.
+WHOLE = frozenset({
+    "aten.lstm", "aten.gru", "aten.rnn_tanh", "aten.rnn_relu", "aten._fft_c2c", "aten._fft_c2r", "aten._fft_r2c",
+    "aten.linear", "aten.convolution", "aten.scaled_dot_product_attention",
+})
+
+# What torch's decompositions may raise on a signature they do not take.
+REFUSALS = (RuntimeError, TypeError, ValueError, AssertionError, IndexError, KeyError, AttributeError, OverflowError)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The value numbered `index` of a recipe."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    op: Op
+    operands: tuple[Any, ...]         # with Ref where a node has a Value
+    attributes: dict[str, Any]
+    types: tuple[Type, ...]
+    first: int                        # number of its first result
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    steps: tuple[Step, ...]
+    outputs: tuple[Ref | None, ...]
+
+
+_known: dict[Hashable, Recipe | None] = {}
+
+
+def splice(builder: Builder, node: Node) -> list[Value | None] | None:
+    """Put the recipe of `node` where `builder` points: the values of its results, or None without a recipe."""
+    found = recipe(node)
+    if found is None:
+        return None
+    values: dict[int, Value] = dict(enumerate(node.inputs))
+    for step in found.steps:
+        operands = _resolve(step.operands, values)
+        made = builder.insert(Node(step.op, operands, step.attributes, step.types, loc=builder.loc))
+        values.update(enumerate(made.results, step.first))
+    return [None if ref is None else values[ref.index] for ref in found.outputs]
+
+
+def _resolve(operand: Any, values: dict[int, Value]) -> Any:
+    if isinstance(operand, Ref):
+        return values[operand.index]
+    return tuple(_resolve(entry, values) for entry in operand) if isinstance(operand, tuple) else operand
+
+
+def recipe(node: Node) -> Recipe | None:
+    """How torch decomposes `node` into ops that kernels cover; None where it does not."""
+    op = node.op
+    if op.has(Trait.RANDOM) or op.name.rsplit(".", 1)[0] in WHOLE or not _is_plain(node):
+        return None
+    key = (op.name, _key(node.operands), _key(tuple(node.attributes.items())))
+    if key not in _known:
+        _known[key] = _record(node)
+    return _known[key]
+
+
+def _is_plain(node: Node) -> bool:
+    """Static shapes, dtypes that kernels take, no numbers known only at run time."""
+    types = [value.type for value in (*node.inputs, *node.results)]
+    return not node.regions and all(
+        isinstance(type, TensorType) and type.is_static and type.dtype in families.DTYPES for type in types)
+
+
+def _key(entry: Any) -> Hashable:
+    if isinstance(entry, Value):
+        return entry.type
+    if isinstance(entry, tuple):
+        return tuple(_key(part) for part in entry)
+    return type(entry), repr(entry)
+
+
+def _record(node: Node) -> Recipe | None:
+    target = table.overload(node.op.name)
+    function = compat.decomposition(target)
+    if function is None:
+        return None
+    with compat.plain_torch(), compat.fake_tensor_mode():
+        fakes = [_fake(value.tensor) for value in flatten_operands(node.operands)]
+        supply = iter(fakes)
+        operands = [map_operand(operand, lambda _: next(supply)) for operand in node.operands]
+        args, kwargs = table.unbind(node.op, operands, node.attributes)
+        tape = _Tape(fakes)
+        try:
+            with tape:
+                result = function(*args, **kwargs)
+        except REFUSALS:
+            return None
+    return None if result is NotImplemented else tape.finish(list(_flat(result)), node)
+
+
+def _fake(type: TensorType) -> torch.Tensor:
+    shape: Any = type.shape
+    if type.strides is None:
+        return torch.empty(shape, dtype=type.dtype, device=type.device)
+    strides: Any = type.strides
+    return torch.empty_strided(shape, strides, dtype=type.dtype, device=type.device)
+
+
+def _flat(result: Any) -> Iterator[Any]:
+    if isinstance(result, (tuple, list)):
+        for entry in result:
+            yield from _flat(entry)
+    else:
+        yield result
+
+
+class _Refused(RuntimeError):
+    """An op on the way that no recipe may have."""
+
+
+class _Tape(TorchDispatchMode):
+    """Writes down the functional ops that run, opening those that kernels do not cover."""
+
+    def __init__(self, fakes: Sequence[torch.Tensor]) -> None:
+        super().__init__()
+        self.steps: list[Step] = []
+        self.kept: list[torch.Tensor] = []      # so that no id is reused
+        self.refs: dict[int, Ref] = {}
+        self.depth = 0
+        for fake in fakes:
+            self.name(fake)
+
+    def name(self, fake: torch.Tensor) -> Ref:
+        ref = Ref(len(self.kept))
+        self.kept.append(fake)
+        self.refs[id(fake)] = ref
+        return ref
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = table.op_name(func)
+        if name in ALIASES:
+            name, args, kwargs = ALIASES[name](*args, **kwargs)
+            func = table.overload(name)
+        if not _covered(name):
+            inner = compat.decomposition(func)
+            if inner is None or self.depth > 8:
+                raise _Refused(name)
+            self.depth += 1
+            with self:
+                result = inner(*args, **kwargs)
+            self.depth -= 1
+            return result
+        result = func(*args, **kwargs)
+        self.write(table.lookup(name), args, kwargs, result)
+        return result
+
+    def write(self, op: Op, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+        operands, attributes = op.bind(args, kwargs)
+        results = list(_flat(result))
+        referred = tuple(self.refer(operand) for operand in operands)
+        types = tuple(TensorType(r.dtype, tuple(r.shape), r.device.type) for r in results)
+        first = len(self.kept)
+        for each in results:
+            self.name(each)
+        self.steps.append(Step(op, referred, attributes, types, first))
+
+    def refer(self, operand: Any) -> Any:
+        if isinstance(operand, torch.Tensor):
+            if id(operand) not in self.refs:
+                raise _Refused("a constant")
+            return self.refs[id(operand)]
+        return tuple(self.refer(entry) for entry in operand) if isinstance(operand, tuple) else operand
+
+    def finish(self, results: Sequence[Any], node: Node) -> Recipe | None:
+        """The steps that `results` need, if those have the types of the node's results."""
+        if len(results) != len(node.results):
+            return None
+        outputs: list[Ref | None] = []
+        for fake, value in zip(results, node.results):
+            if fake is None:
+                outputs.append(None)
+                continue
+            if not isinstance(fake, torch.Tensor) or id(fake) not in self.refs:
+                return None
+            if (fake.dtype, tuple(fake.shape)) != (value.tensor.dtype, value.tensor.shape):
+                return None
+            outputs.append(self.refs[id(fake)])
+        wanted = {ref.index for ref in outputs if ref is not None}
+        kept: list[Step] = []
+        for step in reversed(self.steps):
+            if wanted.intersection(range(step.first, step.first + len(step.types))):
+                kept.append(step)
+                wanted.update(_indices(step.operands))
+        return Recipe(tuple(reversed(kept)), tuple(outputs))
+
+
+def _covered(name: str) -> bool:
+    return name in families.KERNELS or name in families.TEMPLATE
+
+
+def _indices(operand: Any) -> Iterator[int]:
+    if isinstance(operand, Ref):
+        yield operand.index
+    elif isinstance(operand, tuple):
+        for entry in operand:
+            yield from _indices(entry)
+
+
+# --- torch's `prims`, which its reference functions are written in, as aten -----------------------
+
+Call: TypeAlias = "tuple[str, tuple[Any, ...], dict[str, Any]]"
+
+
+def _renamed(name: str) -> Callable[..., Call]:
+    return lambda *args, **kwargs: (name, args, kwargs)
+
+
+def _convert(x: Any, dtype: torch.dtype) -> Call:
+    return "aten._to_copy.default", (x,), {"dtype": dtype}
+
+
+ALIASES: dict[str, Callable[..., Call]] = {
+    "prims.convert_element_type.default": _convert,
+}
