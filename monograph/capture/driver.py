@@ -26,11 +26,12 @@ Hook = AbstractContextManager[Any]
 
 
 def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *, grad: bool | None = None,
-          dynamic: bool | None = None, hooks: Sequence[Hook] = ()) -> Captured:
+          dynamic: bool | None = None, hooks: Sequence[Hook] = (), roots: Sequence[Any] | None = None) -> Captured:
     """Capture one call of `fn(*args, **kwargs)` as one graph.
 
     `grad`: capture forward and backward together (None: when grad mode is on and something requires grad).
     `dynamic`: None or False, all sizes are those of the example. `hooks` are entered around the user's code.
+    `roots`: objects that tensors are named after and that must be left as found (None: `fn` and the arguments).
     Raises DataDependentError, UnsupportedError, DeviceError, or what the program itself raises. Torch and
     Python are left as they were found.
     """
@@ -39,26 +40,27 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
     flat: set[int] = set()
     while True:
         try:
-            return _Attempt(fn, args, kwargs, grad, hooks, flat).run()
+            return _Attempt(fn, args, kwargs, grad, hooks, flat, roots).run()
         except Restart as restart:
             flat.add(restart.storage_id)
 
 
 class _Attempt:
     def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], grad: bool | None,
-                 hooks: Sequence[Hook], flat: set[int]) -> None:
+                 hooks: Sequence[Hook], flat: set[int], roots: Sequence[Any] | None) -> None:
         self.fn = fn
         self.grad = grad
         self.hooks = hooks
         self.leaves, self.spec = pytree.tree_flatten((tuple(args), dict(kwargs)))
         self.paths = [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path((tuple(args), dict(kwargs)))[0]]
-        self.names = Names([fn, *self.leaves])
+        self.roots = [fn, *self.leaves] if roots is None else list(roots)
+        self.names = Names(self.roots)
         self.tracer = Tracer(flat, self.names.source)
         self.tracer.graph.name = getattr(fn, "__name__", type(fn).__name__)
 
     def run(self) -> Captured:
         tracer = self.tracer
-        snapshot = Snapshot([self.fn, *self.leaves])
+        snapshot = Snapshot(self.roots)
         try:
             captured = self._trace()
         finally:
@@ -73,6 +75,7 @@ class _Attempt:
         tracer = self.tracer
         fakes = [self._argument(i, leaf) for i, leaf in enumerate(self.leaves)]
         args, kwargs = pytree.tree_unflatten(fakes, self.spec)
+        self.names.build()                       # before the hooks, which would take it for reads of the user's
         with tracer, UserMode(tracer), ExitStack() as stack:
             for hook in self.hooks:
                 stack.enter_context(hook)

@@ -23,16 +23,21 @@ class Names:
 
     def source(self, tensor: torch.Tensor) -> Source:
         """Where `tensor` comes from: parameter or buffer by path, else a numbered constant."""
+        known = self.build()
+        found = known.get(id(tensor))
+        if found is None:
+            self.anonymous += 1
+            kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "constant"
+            found = known[id(tensor)] = Source(kind, f"tensor{self.anonymous - 1}")
+        return found
+
+    def build(self) -> dict[int, Source]:
+        """The names of all tensors in the modules, by id."""
         if self.known is None:
             self.known = {}
             for prefix, module in self._modules():
                 self._add(module, prefix)
-        found = self.known.get(id(tensor))
-        if found is None:
-            self.anonymous += 1
-            kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "constant"
-            found = self.known[id(tensor)] = Source(kind, f"tensor{self.anonymous - 1}")
-        return found
+        return self.known
 
     def _add(self, module: torch.nn.Module, prefix: str) -> None:
         known = self.known
