@@ -1,1 +1,59 @@
-"""Monograph: one whole graph of a PyTorch model, compiled to native code."""
+"""Monograph: one whole graph of a PyTorch model, compiled to native code.
+
+    fast = monograph.compile(model)
+    print(monograph.capture(model, x))
+    print(monograph.explain(model, x))
+    monograph.verify(model, inputs=[(x,)])
+
+Names are resolved on first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from monograph.api import capture, compile, disable
+    from monograph.tools.explain import explain
+    from monograph.tools.verify import verify
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "capture": "monograph.api", "compile": "monograph.api", "disable": "monograph.api",
+    "explain": "monograph.tools.explain", "verify": "monograph.tools.verify",
+    "CaptureError": "monograph.errors", "CompileError": "monograph.errors", "DataDependentError": "monograph.errors",
+    "DeviceError": "monograph.errors", "InputError": "monograph.errors", "MismatchError": "monograph.errors",
+    "MonographError": "monograph.errors", "UnsupportedError": "monograph.errors", "VerificationError": "monograph.errors",
+}
+__all__ = sorted([*_HOME, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class _Package(types.ModuleType):
+    """`monograph.capture` is the function. The package of that name, which importing it binds here, is reached by
+    `import monograph.capture.x` and `from monograph.capture import x` all the same."""
+
+    @property
+    def capture(self) -> Any:
+        return __getattr__("capture")
+
+    @capture.setter
+    def capture(self, package: types.ModuleType) -> None:
+        pass
+
+
+sys.modules[__name__].__class__ = _Package

@@ -20,6 +20,7 @@ import torch
 
 from monograph.ir.boundary import Boundary
 from monograph.ir.graph import Graph
+from monograph.ir.printer import print_graph
 
 __all__ = ["Binding", "Captured", "JointInfo"]
 
@@ -78,3 +79,6 @@ class Captured:
     boundary: Boundary
     bindings: list[Binding]
     joint: JointInfo | None = None
+
+    def __str__(self) -> str:
+        return print_graph(self.graph)

@@ -1,0 +1,124 @@
+"""The public functions: compile, disable, capture.
+
+    compile(target) --call--> Dispatcher --no entry fits--> build:
+        capture -> transform -> schedule -> codegen -> runtime          (monograph.build, monograph.backend)
+
+What comes back behaves like the target: a function keeps name, signature and binding, a module stays a
+module (monograph.module), a bound method stays bound.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from monograph import config, module
+from monograph.build import build, capture_call
+from monograph.capture.captured import Captured
+from monograph.config import Options
+from monograph.dispatch import Dispatcher, Recompile, TraceFailed, check_devices
+from monograph.errors import InputError
+
+__all__ = ["CompiledFunction", "capture", "compile", "disable", "dispatcher_of"]
+
+
+class CompiledFunction:
+    """A function or bound method that runs compiled. `recompiles` tells why it was compiled more than once."""
+
+    def __init__(self, function: Callable[..., Any], options: Options) -> None:
+        self._dispatcher = Dispatcher(function, options, build, getattr(function, "__qualname__", "function"))
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._dispatcher(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """As an attribute of a class it binds like a function."""
+        return self if instance is None else functools.partial(self, instance)
+
+    @property
+    def recompiles(self) -> list[Recompile]:
+        return self._dispatcher.recompiles
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
+        return self          # functions are not copied either
+
+    def __reduce__(self) -> Any:
+        return _compile_with, (self._dispatcher.function, self._dispatcher.options)
+
+    def __repr__(self) -> str:
+        return f"<compiled {self._dispatcher.function!r}>"
+
+
+def compile(
+    target: Any = None,
+    *,
+    fullgraph: bool = True,
+    dynamic: bool | None = None,
+    mode: str = "default",
+    backend: str = "llvm",
+    weights: str = "watched",
+) -> Any:
+    """Compile a function, an nn.Module or a bound method; without a target, a decorator that does so.
+
+    fullgraph   True: what cannot be captured as one graph is an error that says where and why;
+                False: such a call runs eagerly, with one warning
+    dynamic     symbolic sizes; only None and False at present
+    mode        "default", "max-autotune" or "low-memory"; torch.compile's other modes are accepted
+    backend     "llvm", or "reference": the captured graph op by op in torch
+    weights     "watched": folded and packed copies of weights follow every change; "live": there are none;
+                "frozen": they are made once
+
+    Nothing is compiled before the first call. Raises InputError for an option or target that makes no sense.
+    """
+    options = Options.make(fullgraph=fullgraph, dynamic=dynamic, mode=mode, backend=backend, weights=weights)
+    if target is None:
+        return functools.partial(_compile_with, options=options)
+    return _compile_with(target, options)
+
+
+def _compile_with(target: Any, options: Options) -> Any:
+    if config.is_disabled():
+        return target
+    if isinstance(target, CompiledFunction):
+        target = target._dispatcher.function
+    if module.dispatcher_of(target) is not None:
+        target = module.original_of(target)
+    if isinstance(target, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+        raise InputError("a TorchScript program cannot be compiled", hint="compile the Python it was made from")
+    if isinstance(target, nn.Module):
+        dispatcher = Dispatcher(target, options, build, type(target).__name__)
+        return module.wrap(target, dispatcher, _compile_with)
+    if inspect.isclass(target):
+        raise InputError(f"{target.__name__} is a class", hint="compile an instance of it, or one of its methods")
+    if not callable(target):
+        raise InputError(f"cannot compile {type(target).__name__}", hint="give a function, an nn.Module or a method")
+    return CompiledFunction(target, options)
+
+
+def disable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` as plain Python: a compiled function or module gives back what it was made from."""
+    dispatcher = dispatcher_of(function)
+    return function if dispatcher is None else dispatcher.function
+
+
+def dispatcher_of(target: Any) -> Dispatcher | None:
+    """The dispatcher behind anything `compile` returned, None for other objects."""
+    if isinstance(target, functools.partial):
+        target = target.func
+    return target._dispatcher if isinstance(target, CompiledFunction) else module.dispatcher_of(target)
+
+
+def capture(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
+    """The graph of `function(*args, **kwargs)`; `print` it. Nothing is optimised or compiled."""
+    check_devices(args, kwargs)
+    plain = disable(function)
+    try:
+        return capture_call(plain, args, kwargs, Options.make()).captured
+    except TraceFailed as failed:
+        raise failed.error from None

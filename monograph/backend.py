@@ -1,0 +1,73 @@
+"""What runs a graph: native code, or torch op by op.
+
+    compile_graph(graph, options, written) -> Half          passes, then the backend
+    Half ::= graph  run(inputs) -> outputs  pass records  schedule?  program?
+
+`run` takes the values of the graph's inputs as they were before the passes, in that order.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from monograph.config import Options
+from monograph.ir.graph import Graph
+from monograph.ops.evaluate import evaluate
+from monograph.transform.pipeline import pipeline
+from monograph.transform.runner import PassRecord, run
+
+__all__ = ["Half", "Run", "compile_graph"]
+
+Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+Observe: TypeAlias = Callable[[str, Graph], None]
+
+
+@dataclass
+class Half:
+    """One compiled graph, forward or backward. Schedule and program are None for the reference backend."""
+
+    graph: Graph
+    run: Run
+    passes: list[PassRecord]
+    schedule: Any = None
+    program: Any = None
+    executable: Any = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def compile_graph(
+    graph: Graph, options: Options, *, written: Collection[int] = (), observe: Observe | None = None,
+) -> Half:
+    """Optimise `graph` in place and make it runnable. `written`: inputs the program writes back to."""
+    before = list(graph.inputs)
+    seconds: dict[str, float] = {}
+    start = time.perf_counter()
+    records = run(graph, pipeline(written=written, derive=options.weights != "live"), observe=observe)
+    seconds["passes"] = time.perf_counter() - start
+    if "passes" in options.log:
+        for record in records:
+            print(f"[monograph] {record.name}: {record.before} -> {record.after} nodes, "
+                  f"{record.seconds * 1e3:.1f} ms", file=sys.stderr)
+    half = Half(graph, _reference(graph), records, seconds=seconds)
+    half.run = _select(before, graph, half.run)
+    return half
+
+
+def _reference(graph: Graph) -> Run:
+    def reference(inputs: Sequence[Any]) -> Sequence[Any]:
+        return evaluate(graph, inputs)
+
+    return reference
+
+
+def _select(before: list[Any], graph: Graph, run: Run) -> Run:
+    """Passes may drop inputs and add derived ones, which the backend makes itself."""
+    numbers = {value: number for number, value in enumerate(before)}
+    wanted = [numbers[value] for value, source in zip(graph.inputs, graph.sources) if source.kind != "derived"]
+    if wanted == list(range(len(before))):
+        return run
+    return lambda inputs: run([inputs[number] for number in wanted])

@@ -1,0 +1,191 @@
+"""From a callable and one call's arguments to an entry that runs it: every stage in order.
+
+    capture   the user's Python, once, on fakes; what it read becomes the guard
+    passes    `transform.pipeline`, verified, timed, recorded
+    backend   native code or the reference (`monograph.backend`)
+    entry     guard, run, boundary epilogue, effects
+
+A joint capture is partitioned, and both halves go through passes and backend (`monograph.training`).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from monograph.backend import Half, Run, compile_graph
+from monograph.capture.captured import Binding, Captured, flat_view
+from monograph.capture.driver import trace
+from monograph.capture.guards import Fact, Guard, generate
+from monograph.capture.guards_ambient import ambient_facts
+from monograph.capture.guards_arguments import Arguments
+from monograph.capture.readset import ReadSet
+from monograph.capture.readset_effects import Traced
+from monograph.config import Options
+from monograph.dispatch import Call, Entry, TraceFailed
+from monograph.errors import MonographError
+from monograph.ir.printer import print_graph
+from monograph.results import Finish, finisher
+from monograph.training import differentiable
+
+__all__ = ["Capture", "Report", "build", "capture_call", "gather_inputs"]
+
+
+@dataclass
+class Capture:
+    """One call captured: the graph with its boundary, the facts it rests on, the Python writes it makes."""
+
+    captured: Captured
+    guard: Guard
+    traced: Traced
+    seconds: float
+
+
+@dataclass
+class Report:
+    """What happened on the way, for `explain` and the log. `text` is the graph as it was captured."""
+
+    captured: Captured
+    text: str
+    facts: int
+    effects: list[str]
+    halves: dict[str, Half] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Entry:
+    """Compile `function` for calls like this one."""
+    capture = capture_call(function, args, kwargs, options)
+    captured = capture.captured
+    report = Report(captured, print_graph(captured.graph), len(capture.guard.facts), capture.traced.describe(),
+                    seconds={"capture": capture.seconds})
+    gather = gather_inputs(captured.bindings)
+    if captured.joint is not None:
+        call = differentiable(captured, gather, options, report.halves)
+    else:
+        finish = finisher(captured)                  # speaks of the inputs as captured, so before the passes
+        half = report.halves["forward"] = compile_graph(captured.graph, options, written=written(captured))
+        call = _inference(gather, half.run, finish)
+    for half in report.halves.values():
+        for stage, seconds in half.seconds.items():
+            report.seconds[stage] = report.seconds.get(stage, 0.0) + seconds
+    if "timing" in options.log:
+        print("[monograph] " + ", ".join(f"{k} {v:.3f} s" for k, v in report.seconds.items()), file=sys.stderr)
+    return Entry(capture.guard, _with_effects(call, capture.traced), report)
+
+
+def capture_call(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options, *,
+    grad: bool | None = None,
+) -> Capture:
+    """Trace one call and state what the trace took for granted. TraceFailed wraps what the user's program raises."""
+    start = time.perf_counter()
+    leaves = pytree.tree_leaves((args, kwargs))
+    reads = ReadSet(function, [leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)])
+    traced = Traced(function, reads)
+    ambient = ambient_facts()
+    try:
+        captured = trace(traced.call, args, kwargs, grad=grad, dynamic=options.dynamic, hooks=[reads],
+                         roots=[function, *leaves])
+    except MonographError:
+        raise
+    except Exception as error:
+        raise TraceFailed(error) from error
+    captured.graph.name = getattr(function, "__name__", type(function).__name__)
+    facts = [*ambient, *reads.facts.values()]
+    fetched = _fetched(facts, traced)
+    captured = _rebind(captured, fetched, len(leaves))
+    guard = _guard(facts, fetched, captured, reads, args, kwargs)
+    return Capture(captured, guard, traced, time.perf_counter() - start)
+
+
+def written(captured: Captured) -> set[int]:
+    """Numbers of the inputs that the program changes."""
+    return {write.input for write in captured.boundary.writes}
+
+
+# Guard
+
+
+def _fetched(facts: Sequence[Fact], traced: Traced) -> list[Fact]:
+    """Places whose tensor the program replaces at every call (`self.state = new`): read anew, not compared."""
+    places = {(id(change.container), id(change.before)) for change in traced.changes
+              if isinstance(change.before, torch.Tensor) and isinstance(change.container, dict)}
+    found = {}
+    for fact in facts:
+        if fact.test == "same" and len(fact.objects) >= 1 and (id(fact.objects[0]), id(fact.want)) in places:
+            found.setdefault(id(fact.want), fact)
+    return list(found.values())
+
+
+def _rebind(captured: Captured, fetched: Sequence[Fact], leaves: int) -> Captured:
+    """Inputs that are read anew follow the leaves of the arguments."""
+    numbers = {id(fact.want): leaves + i for i, fact in enumerate(fetched)}
+    if not numbers:
+        return captured
+    bindings = [
+        Binding("argument", leaf=numbers[id(binding.tensor)], path=binding.path, flat=binding.flat)
+        if binding.kind == "tensor" and id(binding.tensor) in numbers else binding
+        for binding in captured.bindings
+    ]
+    return replace(captured, bindings=bindings)
+
+
+def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: ReadSet,
+           args: tuple[Any, ...], kwargs: dict[str, Any]) -> Guard:
+    tensors = dict(reads.tensors)
+    for binding in captured.bindings:
+        if binding.tensor is not None:
+            tensors.setdefault(id(binding.tensor), (binding.tensor, binding.path))
+    for fact in fetched:
+        tensors.pop(id(fact.want), None)
+    stable = [fact for fact in facts if fact not in fetched and fact.holds()]
+    overlap = bool(captured.boundary.writes or captured.boundary.relayouts) or any(b.flat for b in captured.bindings)
+    weights, labels = zip(*tensors.values()) if tensors else ((), ())
+    return generate(stable, Arguments(args, kwargs, overlap=overlap), weights, labels, fetched)
+
+
+# Calls
+
+
+def gather_inputs(bindings: Sequence[Binding]) -> Callable[[Sequence[Any]], list[Any]]:
+    """`gather(leaves)`: the values of the graph's inputs, tangents left out."""
+    bindings = [binding for binding in bindings if binding.kind != "tangent"]
+    template = [None if binding.kind == "argument" else binding.tensor for binding in bindings]
+    moves = [(i, binding.leaf) for i, binding in enumerate(bindings) if binding.kind == "argument"]
+    flat = [i for i, binding in enumerate(bindings) if binding.flat]
+
+    def gather(leaves: Sequence[Any]) -> list[Any]:
+        inputs = template.copy()
+        for i, leaf in moves:
+            inputs[i] = leaves[leaf]
+        for i in flat:
+            inputs[i] = flat_view(inputs[i])
+        return inputs
+
+    return gather
+
+
+def _inference(gather: Callable[[Sequence[Any]], list[Any]], run: Run, finish: Finish) -> Call:
+    def call(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        inputs = gather(leaves)
+        return finish(inputs, run(inputs), leaves)
+
+    return call
+
+
+def _with_effects(call: Call, traced: Traced) -> Call:
+    if not traced.has_effects:
+        return call
+    replay = traced.replay()
+
+    def with_effects(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return replay(call(leaves, args, kwargs), args, kwargs)
+
+    return with_effects

@@ -1,0 +1,231 @@
+"""The facts a compiled entry assumed, as one generated function.
+
+    Guard ::= Fact*  structure of the arguments  TensorFacts
+    Fact  ::= label: expression is want            the very same object
+            | label: expression same want          equal numbers, strings, tuples of such; else the very same object
+            | label: expression                    the expression itself is true
+
+An expression is Python text over numbered objects, `{0}['training']`; the objects are dicts, lists,
+cells and functions that were read while tracing. `Guard.check(args, kwargs)` returns the leaves of
+the call's arguments when every fact still holds, else None; `Guard.failures` says which do not.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from monograph import compat
+
+__all__ = ["ABSENT", "Fact", "Guard", "TensorFacts", "generate", "same"]
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "absent"
+
+
+ABSENT = _Absent()
+CHUNK = 40          # facts in one condition: a longer `and` chain only slows the compiler of the text down
+BY_VALUE = (int, bool, str, bytes, complex, frozenset, range, torch.device, torch.dtype)
+MISSING = (KeyError, AttributeError, IndexError, ValueError, TypeError)   # what a place that went away raises
+
+
+def same(now: Any, then: Any) -> bool:
+    """Whether code that read `then` would do the same with `now`: equal types, equal values, NaN equal to itself."""
+    if now is then:
+        return True
+    kind = type(now)
+    if kind is not type(then):
+        return False
+    if kind is float:
+        return (now == then and math.copysign(1, now) == math.copysign(1, then)) or (now != now and then != then)
+    if kind in (tuple, torch.Size):
+        return len(now) == len(then) and all(map(same, now, then))
+    return kind in BY_VALUE and now == then
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    label: str
+    expression: str
+    objects: tuple[Any, ...]
+    test: Literal["is", "same", "true"] = "true"
+    want: Any = None
+
+    def now(self) -> Any:
+        """The value the expression has at this moment; ABSENT where its place went away."""
+        names = [f"o{i}" for i in range(len(self.objects))]
+        try:
+            return eval(self.expression.format(*names), {"same": same}, dict(zip(names, self.objects)))
+        except MISSING:
+            return ABSENT
+
+    def holds(self) -> bool:
+        value = self.now()
+        if self.test == "is":
+            return value is self.want
+        return same(value, self.want) if self.test == "same" else value is not ABSENT and bool(value)
+
+    def failure(self) -> str:
+        if self.test == "true":
+            return f"{self.label} changed"
+        now, then = brief(self.now()), brief(self.want)
+        return f"{self.label}: {then} -> {now}" if now != then else f"{self.label} is another {type(self.want).__name__}"
+
+
+def brief(value: Any) -> str:
+    """A short text for a value in a message."""
+    if isinstance(value, torch.Tensor):
+        return f"{type(value).__name__}{list(value.shape)}"
+    if isinstance(value, (int, float, str, tuple, type(None), torch.dtype, torch.device, _Absent)):
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    name = getattr(value, "__qualname__", None)
+    return name if isinstance(name, str) else f"<{type(value).__name__}>"
+
+
+class TensorFacts:
+    """Class, dtype, device, layout keys, requires_grad, sizes and strides of a list of tensors, checked in one call.
+
+    The check for `requires_grad` is separate: torch's own one ignores it while grad mode is off,
+    where a user's `enable_grad` block still sees it.
+    """
+
+    def __init__(self, tensors: Sequence[torch.Tensor], labels: Sequence[str]) -> None:
+        self.labels = list(labels)
+        self.metadata = [metadata(tensor) for tensor in tensors]
+        self.needs_grad = [tensor.requires_grad for tensor in tensors]
+        self.native = compat.tensor_guards(tensors)
+        self.check: Callable[..., bool] = self.native.check if self.native is not None else self.slow_check
+
+    def slow_check(self, *tensors: Any) -> bool:
+        return all(isinstance(t, torch.Tensor) and metadata(t) == want for t, want in zip(tensors, self.metadata))
+
+    def grad_check(self, *tensors: torch.Tensor) -> bool:
+        return [tensor.requires_grad for tensor in tensors] == self.needs_grad
+
+    def failures(self, tensors: Sequence[Any]) -> list[str]:
+        found = []
+        for label, want, tensor in zip(self.labels, self.metadata, tensors):
+            now = metadata(tensor) if isinstance(tensor, torch.Tensor) else {"class": type(tensor).__name__}
+            for key, value in want.items():
+                if now.get(key) != value:
+                    found.append(f"{label}: {key} {value} -> {now.get(key)}")
+                    break
+        return found
+
+
+def metadata(tensor: torch.Tensor) -> dict[str, Any]:
+    return {
+        "class": type(tensor).__name__,
+        "dtype": tensor.dtype,
+        "shape": tuple(tensor.shape),
+        "strides": tuple(tensor.stride()) if tensor.layout is torch.strided else (),
+        "device": tensor.device,
+        "requires_grad": tensor.requires_grad,
+        "layout": (tensor.layout, tensor.is_conj(), tensor.is_neg(), tensor.is_inference()),
+    }
+
+
+@dataclass
+class Guard:
+    """`check(args, kwargs)`: the leaves of the arguments, as a list, or None where a fact does not hold."""
+
+    check: Callable[[tuple[Any, ...], dict[str, Any]], list[Any] | None]
+    facts: list[Fact]
+    explain_arguments: Callable[[tuple[Any, ...], dict[str, Any]], list[str]]
+    weights: tuple[torch.Tensor, ...] = ()
+    weight_facts: TensorFacts | None = None
+    source: str = ""
+
+    def failures(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+        """Every fact that this call violates, in words."""
+        found = list(self.explain_arguments(args, kwargs))
+        found += [fact.failure() for fact in self.facts if not fact.holds()]
+        if self.weight_facts is not None:
+            found += self.weight_facts.failures(self.weights)
+        return found
+
+
+@dataclass
+class Text:
+    """The text of a generated function and the objects it names; equal objects share a name."""
+
+    lines: list[str] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+    objects: dict[str, Any] = field(default_factory=dict)
+
+    def name(self, value: Any) -> str:
+        found = self.names.get(id(value))
+        if found is None:
+            found = self.names[id(value)] = f"c{len(self.objects)}"
+            self.objects[found] = value
+        return found
+
+    def condition(self, fact: Fact) -> str:
+        expression = fact.expression.format(*map(self.name, fact.objects))
+        if fact.test == "true":
+            return expression
+        if fact.want is None or fact.want is True or fact.want is False:
+            return f"{expression} is {fact.want}"
+        test = f"{expression} is {self.name(fact.want)}"
+        if fact.test == "is":
+            return test
+        return f"({test} or same({expression}, {self.name(fact.want)}))"
+
+    def require(self, conditions: Sequence[str]) -> None:
+        pending = iter(conditions)
+        while chunk := list(itertools.islice(pending, CHUNK)):
+            self.lines.append(f"if not ({' and '.join(chunk)}): return None")
+
+    def function(self, name: str, parameters: str, *, guarded: bool = True) -> Callable[..., Any]:
+        """Compile. The objects are globals of the function: default arguments would be copied at every call.
+
+        With `guarded` a place that went away makes the function return None."""
+        body = "\n".join(f"        {line}" for line in self.lines) or "        pass"
+        text = f"def {name}({parameters}):\n    try:\n{body}\n    except {MISSING_NAMES}:\n        return None\n"
+        if not guarded:
+            text = f"def {name}({parameters}):\n    if True:\n{body}\n"
+        scope = {**self.objects, "same": same}
+        exec(compile(text, f"<{name}>", "exec"), scope)
+        function = scope[name]
+        function.text = text
+        return function
+
+
+MISSING_NAMES = f"({', '.join(error.__name__ for error in MISSING)})"
+
+
+def generate(
+    facts: Sequence[Fact],
+    arguments: Any,
+    weights: Sequence[torch.Tensor] = (),
+    weight_labels: Sequence[str] = (),
+    fetched: Sequence[Fact] = (),
+) -> Guard:
+    """One check over `facts`, the argument structure (a `guards_arguments.Arguments`) and the metadata of `weights`.
+
+    The tensors found at the places of `fetched` facts are checked like arguments and follow their leaves."""
+    text = Text()
+    arguments.write(text)
+    text.require([text.condition(fact) for fact in facts])
+    extra = [f"f{i}" for i in range(len(fetched))]
+    if fetched:
+        fetched_facts = TensorFacts([fact.want for fact in fetched], [fact.label for fact in fetched])
+        text.lines += [f"{name} = {fact.expression.format(*map(text.name, fact.objects))}" for name, fact in zip(extra, fetched)]
+        text.require([f"{text.name(fetched_facts.check)}({', '.join(extra)})"])
+    weight_facts = None
+    if weights:
+        weight_facts = TensorFacts(weights, weight_labels)
+        text.require([f"{text.name(weight_facts.check)}(*{text.name(tuple(weights))})"])
+        if not torch.is_grad_enabled():
+            text.require([f"{text.name(weight_facts.grad_check)}(*{text.name(tuple(weights))})"])
+    text.lines.append(f"return [{', '.join([*arguments.leaves, *extra])}]")
+    check = text.function("check", "args, kwargs")
+    return Guard(check, list(facts), arguments.failures, tuple(weights), weight_facts, check.text)

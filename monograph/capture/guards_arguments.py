@@ -1,0 +1,163 @@
+"""The shape of a call: which containers, which leaves, and what is assumed of each.
+
+    Arguments ::= structure  leaf*
+    leaf      ::= tensor (metadata, identity among the other tensors, overlap where it matters)
+                | plain value (equal)  |  any other object (the very same)
+
+The leaves come in the order of torch's `tree_flatten((args, kwargs))`. The generated text walks the
+containers itself, which costs a fraction of a tree_flatten.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from monograph.capture.guards import BY_VALUE, TensorFacts, Text, brief, same
+
+__all__ = ["Arguments", "overlap_pattern"]
+
+PLAIN = (*BY_VALUE, float, type(None))
+MANY = 8        # tensors; more are compared for identity through a set
+
+
+class Arguments:
+    """`overlap`: whether two tensors sharing memory would change the program (it writes to one of them)."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, overlap: bool = True) -> None:
+        self.leaves: list[str] = []              # names of the leaves in the generated text
+        self.values: list[Any] = []
+        self.paths: list[str] = []
+        self.spec = pytree.tree_structure((args, kwargs))
+        self.args, self.kwargs = args, kwargs
+        self.overlap = overlap
+        self.tensors: TensorFacts | None = None
+        self.pattern: list[Any] = []
+
+    def write(self, text: Text) -> None:
+        """Generate the walk. Leaves become local variables l0, l1, ..."""
+        text.require([f"len(args) == {len(self.args)}" if self.args else "not args"])
+        for i, value in enumerate(self.args):
+            self._walk(text, f"args[{i}]", value, f"args[{i}]")
+        text.require([f"[*kwargs] == {text.name(list(self.kwargs))}" if self.kwargs else "not kwargs"])
+        for key, value in self.kwargs.items():
+            self._walk(text, f"kwargs[{key!r}]", value, key)
+        assert len(self.leaves) == self.spec.num_leaves, "the walk and torch's pytree disagree"
+        self._tensors(text)
+
+    def _walk(self, text: Text, place: str, value: Any, path: str) -> None:
+        kind = type(value)
+        if kind not in pytree.SUPPORTED_NODES and not pytree.is_namedtuple(value):
+            self._leaf(text, place, value, path)
+            return
+        name = f"t{len(text.lines)}"
+        text.lines.append(f"{name} = {place}")
+        require = [f"type({name}) is {text.name(kind)}"]
+        if kind in (list, tuple) or pytree.is_namedtuple(value):
+            text.require([*require, f"len({name}) == {len(value)}"])
+            for i, entry in enumerate(value):
+                self._walk(text, f"{name}[{i}]", entry, f"{path}[{i}]")
+        elif kind in (dict, OrderedDict):
+            text.require([*require, f"[*{name}] == {text.name(list(value))}"])
+            for key, entry in value.items():
+                self._walk(text, f"{name}[{text.name(key)}]", entry, f"{path}[{key!r}]")
+        else:
+            flatten = pytree.SUPPORTED_NODES[kind].flatten_fn
+            children, context = flatten(value)
+            text.require(require)
+            text.lines.append(f"{name}, context = {text.name(flatten)}({name})")
+            text.require([f"context == {text.name(context)}", f"len({name}) == {len(children)}"])
+            for i, entry in enumerate(children):
+                self._walk(text, f"{name}[{i}]", entry, f"{path}.{i}")
+
+    def _leaf(self, text: Text, place: str, value: Any, path: str) -> None:
+        name = f"l{len(self.leaves)}"
+        self.leaves.append(name)
+        self.values.append(value)
+        self.paths.append(path)
+        text.lines.append(f"{name} = {place}")
+        if isinstance(value, torch.Tensor):
+            return
+        constant = text.name(value)
+        text.require([f"({name} is {constant} or same({name}, {constant}))" if is_plain(value)
+                      else f"{name} is {constant}"])
+
+    def _tensors(self, text: Text) -> None:
+        """One metadata check over all tensors, then how they relate to each other."""
+        chosen = [i for i, value in enumerate(self.values) if isinstance(value, torch.Tensor)]
+        if not chosen:
+            return
+        tensors = [self.values[i] for i in chosen]
+        names = [self.leaves[i] for i in chosen]
+        self.tensors = TensorFacts(tensors, [self.paths[i] for i in chosen])
+        text.require([f"{text.name(self.tensors.check)}({', '.join(names)})"])
+        if not torch.is_grad_enabled():
+            text.require([f"{name}.requires_grad is {tensor.requires_grad}" for name, tensor in zip(names, tensors)])
+        text.require(identities(names, tensors))
+        if self.overlap and len(tensors) > 1:
+            self.pattern = overlap_pattern(tensors)
+            text.require([f"{text.name(overlap_pattern)}([{', '.join(names)}]) == {text.name(self.pattern)}"])
+
+    def failures(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+        """In words, how this call differs from the one that was traced."""
+        spec = pytree.tree_structure((args, kwargs))
+        if spec != self.spec:
+            return [f"structure of the arguments: {self._shape(self.args, self.kwargs)} -> {self._shape(args, kwargs)}"]
+        leaves = pytree.tree_leaves((args, kwargs))
+        found = []
+        for path, then, now in zip(self.paths, self.values, leaves):
+            if not isinstance(then, torch.Tensor) and now is not then and not (is_plain(then) and same(now, then)):
+                found.append(f"{path}: {brief(then)} -> {brief(now)}")
+        if self.tensors is not None:
+            chosen = [i for i, value in enumerate(self.values) if isinstance(value, torch.Tensor)]
+            now = [leaves[i] for i in chosen]
+            found += self.tensors.failures(now)
+            if not found and all(isinstance(value, torch.Tensor) for value in now):
+                found += self._relations(now)
+        return found
+
+    def _relations(self, tensors: Sequence[torch.Tensor]) -> list[str]:
+        then = [value for value in self.values if isinstance(value, torch.Tensor)]
+        if [first(then, t) for t in then] != [first(tensors, t) for t in tensors]:
+            return ["which arguments are the same tensor"]
+        if self.overlap and self.pattern and overlap_pattern(tensors) != self.pattern:
+            return ["which arguments share memory"]
+        return []
+
+    @staticmethod
+    def _shape(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        kinds = [type(value).__name__ for value in args]
+        return f"({', '.join([*kinds, *(f'{key}={type(value).__name__}' for key, value in kwargs.items())])})"
+
+
+def is_plain(value: Any) -> bool:
+    return type(value) in PLAIN or type(value) in (tuple, torch.Size) and all(map(is_plain, value))
+
+
+def first(values: Sequence[Any], value: Any) -> int:
+    """Position of the first entry that is `value` itself."""
+    return next(i for i, entry in enumerate(values) if entry is value)
+
+
+def identities(names: Sequence[str], tensors: Sequence[torch.Tensor]) -> list[str]:
+    """Conditions that hold when the same positions hold the same objects."""
+    if len(tensors) > MANY and len({id(t) for t in tensors}) == len(tensors):
+        return [f"len({{{', '.join(f'id({name})' for name in names)}}}) == {len(names)}"]
+    conditions = []
+    for i, tensor in enumerate(tensors):
+        for j in range(i):
+            relation = "is" if tensors[j] is tensor else "is not"
+            conditions.append(f"{names[j]} {relation} {names[i]}")
+    return conditions
+
+
+def overlap_pattern(tensors: Sequence[torch.Tensor]) -> list[Any]:
+    """For each tensor the first one of the same storage, and its offset in it where there is another one."""
+    storages = [tensor.untyped_storage()._cdata for tensor in tensors]
+    if len(set(storages)) == len(storages):
+        return [None]
+    return [(storages.index(key), tensor.storage_offset()) for key, tensor in zip(storages, tensors)]

@@ -1,0 +1,364 @@
+"""Everything outside of its arguments that a trace read, as facts for the guard.
+
+    ReadSet ::= known objects  Fact*  tensors  Journal
+
+An object is *known* when the trace reached it from the traced callable, its arguments, globals or
+closures; only reads of known objects become facts, so that what the trace made itself does not. A
+value that is read becomes known in turn: containers are noted with their content, functions with
+their code, defaults, closure and the globals they use, plain objects by hooking their class. What the
+trace wrote and then read is no fact: the journal tells.
+
+Code is looked at, not watched: a global that a reached function mentions is a fact whether or not
+this very trace executed that line. (Watching calls would double the time of a trace.)
+"""
+
+from __future__ import annotations
+
+import contextvars
+import enum
+import functools
+import os
+import types
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from monograph.capture.guards import ABSENT, Fact
+from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, names
+from monograph.capture.readset_hooks import LOCK, Hooks
+from monograph.capture.readset_journal import Journal
+
+__all__ = ["ReadSet"]
+
+MODULE_TABLES = ("_parameters", "_buffers", "_modules")
+HOOK_TABLES = frozenset(key for key in nn.Module().__dict__ if key.endswith("_hooks"))
+CONSTRUCTORS = ("__new__", "__init__", "__post_init__", "__call__", "__enter__", "__exit__")
+LONG = 4096        # containers longer than this are compared by identity and length only
+SIMPLE = (int, float, bool, str, bytes, complex, type(None), torch.Size, torch.dtype, torch.device)
+
+
+class ReadSet:
+    """Use as a context manager around the trace; `root` and `arguments` are what the user passed."""
+
+    def __init__(self, root: Callable[..., Any], arguments: Any = ()) -> None:
+        self.facts: dict[Any, Fact] = {}
+        self.tensors: dict[int, tuple[torch.Tensor, str]] = {}
+        self.known: dict[int, tuple[Any, str]] = {}
+        self.journal = Journal()
+        self.hooks = Hooks(self.read, self.absent, self.environment)
+        self.arguments = arguments
+        self.root = root
+        self.seen: set[tuple[int, str]] = set()     # attributes already looked at
+        self._queue: deque[tuple[Any, str]] = deque()
+
+    def __enter__(self) -> ReadSet:
+        LOCK.acquire()
+        try:
+            self.hooks.watch(nn.Module)
+            self.hooks.watch_environment()
+            self.reach(self.root, "")
+            for argument in self.arguments:
+                self.reach(argument, "argument")
+        except BaseException:
+            self.hooks.uninstall()
+            LOCK.release()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.hooks.uninstall()
+        LOCK.release()
+
+    # What the hooks tell.
+
+    def read(self, instance: Any, name: str, value: Any) -> None:
+        """`instance.name` was read and is `value`."""
+        key = (id(instance), name)
+        if key in self.seen or id(instance) not in self.known:
+            return
+        self.seen.add(key)
+        path = self._path(instance, name)
+        table = table_of(instance)
+        if table is None:
+            self._computed(key, instance, name, value, path)
+        elif name in table:
+            if self.journal.written(table, name, table[name]):
+                return
+            self._entry(key, table, name, value, path)
+            if name in HOOK_TABLES and not value:
+                return
+        elif not self._member(key, instance, table, name, path):
+            self._class_attribute(key, instance, table, name, value, path)
+            return
+        self.reach(value, path)
+
+    def absent(self, instance: Any, name: str) -> None:
+        """`instance.name` is not found by plain lookup: a parameter, buffer or submodule, or nothing."""
+        key = (id(instance), name)
+        if key in self.seen or id(instance) not in self.known:
+            return
+        self.seen.add(key)
+        path, table = self._path(instance, name), table_of(instance)
+        if table is None:
+            return
+        if self._member(key, instance, table, name, path):
+            for kind in MODULE_TABLES:
+                if name in table[kind]:
+                    self.reach(table[kind][name], path)
+            return
+        tables = [table, *(table[kind] for kind in MODULE_TABLES if kind in table)]
+        tables += [cls.__dict__ for cls in type(instance).__mro__ if is_user_class(cls)]
+        text = " and ".join(f"{quote(name)} not in {{{i}}}" for i in range(len(tables)))
+        self.facts[key] = Fact(f"absence of {path}", text, tuple(tables))
+
+    def environment(self, key: str, value: str | None) -> None:
+        """os.environ[key] was read."""
+        self.facts.setdefault(("environ", key), Fact(
+            f"environment variable {key}", "{0}({1})", (os.environ.get, key), "same", value))
+
+    # Attributes.
+
+    def _path(self, instance: Any, name: str) -> str:
+        prefix = self.known[id(instance)][1]
+        return f"{prefix}.{name}" if prefix else name
+
+    def _entry(self, key: Any, table: dict[str, Any], name: str, value: Any, path: str) -> None:
+        if name in HOOK_TABLES and not value:
+            self.facts[key] = Fact(path, f"not {{0}}[{quote(name)}]", (table,))
+        else:
+            self.facts[key] = Fact(path, f"{{0}}[{quote(name)}]", (table,), "same", value)
+
+    def _member(self, key: Any, instance: Any, table: dict[str, Any], name: str, path: str) -> bool:
+        """Note a parameter, buffer or submodule."""
+        if not isinstance(instance, nn.Module):
+            return False
+        for kind in MODULE_TABLES:
+            members = table.get(kind)
+            if members is not None and name in members:
+                if not self.journal.written(members, name, members[name]):
+                    self._entry(key, members, name, members[name], path)
+                return True
+        return False
+
+    def _class_attribute(self, key: Any, instance: Any, table: dict[str, Any], name: str, value: Any, path: str) -> None:
+        found = find_attribute(type(instance), name)
+        if found is None:
+            self._computed(key, instance, name, value, path)
+            self.reach(value, path)
+            return
+        if found[0] is nn.Module:           # torch's own machinery, and `forward` as a mark for "not defined"
+            return
+        self.facts[key] = Fact(path, f"{quote(name)} not in {{0}}", (table,))
+        self.class_attribute(type(instance), name)
+
+    def _computed(self, key: Any, instance: Any, name: str, value: Any, path: str) -> None:
+        """Made by `__slots__`, `__getattr__` or `__getattribute__`: ask the object again, where the answer is plain."""
+        if isinstance(value, SIMPLE):
+            self.facts[key] = Fact(path, f"{{0}}.{name}", (instance,), "same", value)
+
+    def class_attribute(self, cls: type, name: str) -> None:
+        """The attribute `name` of a class, found along its bases."""
+        key = ("class", cls, name)
+        found = find_attribute(cls, name)
+        if key in self.facts or found is None:
+            return
+        owner, raw = found
+        nearer = [entry.__dict__ for entry in cls.__mro__[:cls.__mro__.index(owner)]]
+        label = f"{owner.__name__}.{name}"
+        if nearer:
+            text = " and ".join(f"{quote(name)} not in {{{i}}}" for i in range(len(nearer)))
+            self.facts[*key, "nearer"] = Fact(label, text, tuple(nearer))
+        self.facts[key] = Fact(label, f"{{0}}[{quote(name)}]", (owner.__dict__,), "same", raw)
+        self.reach(raw, label)
+
+    # Values.
+
+    def reach(self, value: Any, path: str) -> None:
+        """Make `value`, and what it holds, known. Work is queued: containers nest deeper than Python may recurse."""
+        first = not self._queue
+        self._queue.append((value, path))
+        if not first:
+            return
+        while self._queue:
+            value, path = self._queue[0]
+            self._reach(value, path)
+            self._queue.popleft()
+
+    def _reach(self, value: Any, path: str) -> None:
+        if isinstance(value, (*SIMPLE, enum.Enum)) or id(value) in self.known:
+            return
+        self.known[id(value)] = (value, path)
+        if isinstance(value, torch.Tensor):
+            self.tensors[id(value)] = (value, path)
+        elif isinstance(value, nn.Module):
+            self._module(value, path)
+        elif isinstance(value, types.FunctionType):
+            self._function(value, path)
+        elif isinstance(value, (types.MethodType, staticmethod, classmethod)):
+            self.reach(value.__func__, path)
+            if isinstance(value, types.MethodType):
+                self.reach(value.__self__, path if path == "" else f"{path}.__self__")
+        elif isinstance(value, property):
+            for part in (value.fget, value.fset):
+                self.reach(part, path)
+        elif isinstance(value, functools.partial):
+            self._partial(value, path)
+        elif isinstance(value, contextvars.ContextVar):
+            self.facts["context", id(value)] = Fact(
+                f"context variable {value.name}", "{0}.get({1})", (value, ABSENT), "same", value.get(ABSENT))
+        elif isinstance(value, (dict, list, tuple, set, frozenset)):
+            self._container(value, path)
+        if isinstance(value, type):
+            self._class(value, path)
+        elif is_user_class(type(value)):
+            self._instance(value, path)
+
+    def _module(self, module: nn.Module, path: str) -> None:
+        table = table_of(module)
+        assert table is not None
+        for kind in MODULE_TABLES:
+            if isinstance(table.get(kind), dict):
+                self.journal.watch(table[kind], path)
+        self.journal.watch(table, path)
+        dynamic = type(module).__dict__.get("__getattribute__")
+        if dynamic is not None:
+            self.hooks.watch(type(module))
+
+    def _instance(self, value: Any, path: str) -> None:
+        """A plain object: see what is read of it from now on, and note the methods that syntax calls."""
+        table = table_of(value)
+        if table is not None:
+            self.journal.watch(table, path)
+        if not isinstance(value, nn.Module):
+            self.hooks.watch(type(value))
+            for cls in type(value).__mro__:
+                if is_user_class(cls):
+                    for name, raw in list(cls.__dict__.items()):
+                        if name.startswith("__") and isinstance(raw, types.FunctionType) and name != "__getattribute__":
+                            self.class_attribute(type(value), name)
+
+    def _class(self, cls: type, path: str) -> None:
+        if is_user_class(cls):
+            for name in CONSTRUCTORS:
+                found = find_attribute(cls, name)
+                if found is not None and is_user_class(found[0]):
+                    self.class_attribute(cls, name)
+
+    def _partial(self, value: functools.partial[Any], path: str) -> None:
+        self.reach(value.func, path)
+        for argument in (*value.args, *value.keywords.values()):
+            self.reach(argument, path)
+
+    def _container(self, value: Any, path: str) -> None:
+        """Content facts. Tuples cannot change, but what they hold can."""
+        kind = type(value)
+        if kind in (list, set) or isinstance(value, dict):
+            self.journal.watch(value, path)
+        if len(value) > LONG:
+            self.facts["length", id(value)] = Fact(f"length of {path}", "len({0})", (value,), "same", len(value))
+            return
+        if isinstance(value, dict):
+            self._dict(value, path)
+        elif isinstance(value, list):
+            self.facts["length", id(value)] = Fact(f"length of {path}", "len({0})", (value,), "same", len(value))
+            for i, entry in enumerate(list.__iter__(value)):
+                self.facts["item", id(value), i] = Fact(f"{path}[{i}]", f"{{0}}[{i}]", (value,), "same", entry)
+                self.reach(entry, f"{path}[{i}]")
+        elif isinstance(value, tuple):
+            for i, entry in enumerate(tuple.__iter__(value)):
+                self.reach(entry, f"{path}[{i}]")
+        elif isinstance(value, set):
+            self.facts["item", id(value)] = Fact(path, "{0} == {1}", (value, set(value)))
+
+    def _dict(self, value: dict[Any, Any], path: str) -> None:
+        keys = list(dict.__iter__(value))
+        if not keys:
+            self.facts["length", id(value)] = Fact(f"keys of {path}", "not {0}", (value,))
+        else:
+            self.facts["length", id(value)] = Fact(f"keys of {path}", "[*{0}] == {1}", (value, keys))
+        get = "{0}[{1}]" if type(value) in (dict, types.MappingProxyType) else "{2}({0}, {1})"
+        for key in keys:
+            entry = dict.__getitem__(value, key)
+            label = f"{path.removesuffix('_modules')}{key}" if path.endswith("_modules") else f"{path}[{key!r}]"
+            self.facts["item", id(value), key] = Fact(label, get, (value, key, dict.__getitem__), "same", entry)
+            self.reach(entry, label)
+
+    # Functions and the names they use.
+
+    def _function(self, function: types.FunctionType, path: str) -> None:
+        code, name = function.__code__, function.__qualname__
+        if not is_user_file(code.co_filename):
+            return
+        self.facts["code", id(function)] = Fact(f"code of {name}", "{0}.__code__", (function,), "is", code)
+        if function.__defaults__:
+            self.facts["defaults", id(function)] = Fact(
+                f"defaults of {name}", "{0}.__defaults__", (function,), "same", function.__defaults__)
+            self.reach(function.__defaults__, f"defaults of {name}")
+        if function.__kwdefaults__:
+            self.reach(function.__kwdefaults__, f"defaults of {name}")
+        for free, cell in zip(code.co_freevars, function.__closure__ or ()):
+            self._cell(cell, f"{free} (closure of {name})")
+        self._globals(code, function.__globals__)
+
+    def _cell(self, cell: types.CellType, label: str) -> None:
+        self.journal.watch(cell, label)
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            return
+        self.facts["cell", id(cell)] = Fact(label, "{0}.cell_contents", (cell,), "same", value)
+        self.reach(value, label)
+
+    def _globals(self, code: types.CodeType, table: dict[str, Any]) -> None:
+        found = names(code)
+        for name in found.globals:
+            if name in table:
+                self._global(table, name)
+        for root, attributes in found.chains:
+            if root in table:
+                self._chain(table[root], root, attributes)
+        for name in found.stored:
+            self.journal.watch_global(table, name, f"global {name}")
+
+    def _global(self, table: dict[str, Any], name: str) -> None:
+        key = ("global", id(table), name)
+        if key not in self.facts:
+            value = table[name]
+            self.facts[key] = Fact(f"global {name}", f"{{0}}[{quote(name)}]", (table,), "same", value)
+            self.reach(value, name)
+
+    def _chain(self, value: Any, path: str, attributes: tuple[str, ...]) -> None:
+        """`torch.nn.functional.relu`: every step through a module or class is a dict entry that may be replaced."""
+        for name in attributes:
+            if isinstance(value, types.ModuleType):
+                table = vars(value)
+                if name not in table:
+                    return
+                key, path = ("global", id(table), name), f"{path}.{name}"
+                value = table[name]
+                if key not in self.facts:
+                    self.facts[key] = Fact(path, f"{{0}}[{quote(name)}]", (table,), "same", value)
+                    self.reach(value, path)
+            elif isinstance(value, type) and is_user_class(value):
+                self.class_attribute(value, name)
+                found = find_attribute(value, name)
+                value = found[1] if found else None
+            else:
+                return
+
+
+def quote(name: str) -> str:
+    """`name` as a string literal inside a Fact's expression, whose braces mean objects."""
+    return repr(name).replace("{", "{{").replace("}", "}}")
+
+
+def table_of(instance: Any) -> dict[str, Any] | None:
+    """The instance's own attributes, without passing any hook."""
+    try:
+        table = object.__getattribute__(instance, "__dict__")
+    except AttributeError:
+        return None
+    return table if isinstance(table, dict) else None

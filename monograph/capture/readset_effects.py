@@ -1,0 +1,103 @@
+"""Writes to Python state: found after the trace, taken back, and made again after every run.
+
+    Traced(function).call(*args) = result                           nothing was written
+                                 | [result, value of each Change]   else: the values become results of the program
+
+A Change whose container is an argument's own list or dict is found again in each call's arguments by its
+path. Within a trace the arguments are copies made by tree_unflatten; everything else is the real object.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from monograph.capture.guards import brief
+from monograph.capture.readset import ReadSet
+from monograph.capture.readset_journal import Change, content, put, unchanged
+
+__all__ = ["Traced"]
+
+Path = tuple[Any, ...]
+
+
+class Traced:
+    """What is traced in place of the user's function. It may be called several times: only the last call counts.
+    Objects are left as they were found, also between the calls."""
+
+    def __init__(self, function: Callable[..., Any], reads: ReadSet) -> None:
+        self.function = function
+        self.reads = reads
+        self.changes: list[Change] = []
+        self.argument_changes: list[tuple[Path, Any]] = []
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        before = [(path, container, content(container)) for path, container in containers((args, kwargs))]
+        try:
+            result = self.function(*args, **kwargs)
+            self.changes = self.reads.journal.changes()
+        finally:
+            self.reads.journal.rollback()
+        self.argument_changes = [
+            (path, content(container)) for path, container, old in before if not unchanged_content(old, content(container))]
+        if not self.has_effects:
+            return result
+        return [result, [change.after for change in self.changes], [after for _, after in self.argument_changes]]
+
+    @property
+    def has_effects(self) -> bool:
+        return bool(self.changes or self.argument_changes)
+
+    def replay(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]:
+        """`replay(outcome, args, kwargs)` makes the writes again and returns the user's result."""
+        places = [(change.container, change.key) for change in self.changes]
+        paths = [path for path, _ in self.argument_changes]
+
+        def replay(outcome: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            result, values, arguments = outcome
+            for (container, key), value in zip(places, values):
+                put(container, key, value)
+            for path, value in zip(paths, arguments):
+                refill(find((args, kwargs), path), value)
+            return result
+
+        return replay
+
+    def describe(self) -> list[str]:
+        return [f"{change.path}: {brief(change.before)} -> {brief(change.after)}" for change in self.changes]
+
+
+def containers(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The lists and dicts of an argument structure that the user can see change; the outermost pair is ours."""
+    if path and type(value) in (list, dict, OrderedDict) and len(path) > 1:
+        yield path, value
+    if type(value) in (dict, OrderedDict):
+        for key, entry in value.items():
+            yield from containers(entry, (*path, key))
+    elif type(value) in (list, tuple):
+        for i, entry in enumerate(value):
+            yield from containers(entry, (*path, i))
+
+
+def find(value: Any, path: Path) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def unchanged_content(before: Any, now: Any) -> bool:
+    if isinstance(before, dict):
+        return list(before) == list(now) and all(before[key] is now[key] for key in before)
+    return unchanged(before, now)
+
+
+def refill(container: Any, value: Any) -> None:
+    """Give an argument's list or dict the content it had at the end of the trace."""
+    if isinstance(container, dict):
+        container.clear()
+        container.update(value)
+    else:
+        container[:] = value
+
+

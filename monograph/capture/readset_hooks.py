@@ -1,0 +1,92 @@
+"""Seeing attribute reads: `__getattribute__` of classes is replaced while a trace runs.
+
+Patches are process-wide, so they are made under `LOCK`, listen to one thread only, and are undone
+in the reverse order whatever happens. The environment is seen in the same way.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["LOCK", "Hooks"]
+
+LOCK = threading.RLock()
+
+Read = Callable[[Any, str, Any], None]
+Absent = Callable[[Any, str], None]
+
+
+class Hooks:
+    """`read(object, name, value)` and `absent(object, name)` are called for the attributes of instances of hooked
+    classes, `environ(key, value or None)` for environment variables, in the thread that made this object."""
+
+    def __init__(self, read: Read, absent: Absent, environ: Callable[[str, str | None], None]) -> None:
+        self.read = read
+        self.absent = absent
+        self.environ = environ
+        self.thread = threading.get_ident()
+        self.patched: dict[type, tuple[str, bool, Any]] = {}
+        self.refused: set[type] = set()
+
+    def watch(self, cls: type) -> None:
+        """Hook one class. A class that cannot be patched (immutable) is left alone."""
+        if cls in self.patched or cls in self.refused:
+            return
+        self._patch(cls, "__getattribute__", self._getattribute(cls.__getattribute__))
+
+    def watch_environment(self) -> None:
+        table = type(os.environ)
+        self._patch(table, "__getitem__", self._getitem(table.__getitem__))
+
+    def uninstall(self) -> None:
+        for cls, (name, own, old) in reversed(list(self.patched.items())):
+            if own:
+                setattr(cls, name, old)
+            else:
+                delattr(cls, name)
+        self.patched.clear()
+
+    def _patch(self, cls: type, name: str, function: Any) -> None:
+        own = name in cls.__dict__
+        old = cls.__dict__.get(name)
+        try:
+            setattr(cls, name, function)
+        except TypeError:
+            self.refused.add(cls)
+            return
+        self.patched[cls] = (name, own, old)
+
+    def _getattribute(self, old: Any) -> Any:
+        read, absent, thread, current = self.read, self.absent, self.thread, threading.get_ident
+
+        def __getattribute__(instance: Any, name: str) -> Any:
+            try:
+                value = old(instance, name)
+            except AttributeError:
+                if current() == thread and name[:2] != "__":
+                    absent(instance, name)
+                raise
+            if name[:2] != "__" and current() == thread:
+                read(instance, name, value)
+            return value
+
+        return __getattribute__
+
+    def _getitem(self, old: Any) -> Any:
+        environ, thread, current = self.environ, self.thread, threading.get_ident
+
+        def __getitem__(table: Any, key: str) -> str:
+            try:
+                value = old(table, key)
+            except KeyError:
+                if current() == thread:
+                    environ(key, None)
+                raise
+            if current() == thread:
+                environ(key, value)
+            return value
+
+        return __getitem__

@@ -1,0 +1,117 @@
+"""What the traced Python wrote, found by comparing containers before and after, and how to take it back.
+
+    Journal ::= (container, copy of its content, path)*       dicts (attribute tables among them), lists, sets, cells
+    Change  ::= path[key]: before -> after
+
+A container enters the journal when the trace first sees it, that is before anything can be
+written to it through that reference.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from monograph.capture.guards import ABSENT, same
+
+__all__ = ["Change", "Journal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`container[key]` went from `before` to `after`; ABSENT for added or removed keys. For lists, sets and
+    cells `key` is None, and both are the whole content."""
+
+    container: Any
+    key: Any
+    before: Any
+    after: Any
+    path: str
+
+
+class Journal:
+    def __init__(self) -> None:
+        self.entries: dict[int, tuple[Any, Any, str]] = {}
+        self.globals: dict[tuple[int, str], tuple[dict[str, Any], str, Any, str]] = {}
+
+    def watch(self, container: Any, path: str) -> None:
+        """Remember the content of a dict, list, set or cell as it is now."""
+        if id(container) not in self.entries:
+            self.entries[id(container)] = (container, content(container), path)
+
+    def watch_global(self, table: dict[str, Any], name: str, path: str) -> None:
+        """Remember one entry of a module's globals, which are too many to copy."""
+        self.globals.setdefault((id(table), name), (table, name, table.get(name, ABSENT), path))
+
+    def written(self, container: Any, key: str, value: Any) -> bool:
+        """Whether `container[key]`, which is `value` now, was something else when the trace first saw the container."""
+        entry = self.entries.get(id(container))
+        return entry is not None and entry[1].get(key, ABSENT) is not value
+
+    def changes(self) -> list[Change]:
+        """Every difference between then and now, in the order the containers were met."""
+        found: list[Change] = []
+        for container, before, path in list(self.entries.values()):
+            now = content(container)
+            if isinstance(container, dict):
+                for key in {**before, **now}:
+                    was, value = before.get(key, ABSENT), now.get(key, ABSENT)
+                    if was is not value and not same(was, value):
+                        found.append(Change(container, key, was, value, f"{path}.{key}"))
+            elif not unchanged(before, now):
+                found.append(Change(container, None, before, now, path))
+        for table, name, before, path in self.globals.values():
+            value = table.get(name, ABSENT)
+            if value is not before and not same(value, before):
+                found.append(Change(table, name, before, value, path))
+        return found
+
+    def rollback(self) -> None:
+        """Put every watched container back into the state it was first seen in."""
+        for change in self.changes():
+            put(change.container, change.key, change.before)
+
+
+def content(container: Any) -> Any:
+    if isinstance(container, types.CellType):
+        try:
+            return (container.cell_contents,)
+        except ValueError:
+            return ()
+    if isinstance(container, dict):
+        return dict(dict.items(container))
+    if isinstance(container, (set, frozenset)):
+        return set(container)
+    return list(list.__iter__(container))
+
+
+def unchanged(before: Any, now: Any) -> bool:
+    if isinstance(before, set):
+        return before == now
+    return len(before) == len(now) and all(map(same, before, now))
+
+
+def put(container: Any, key: Any, value: Any) -> None:
+    """Write one change's `before` or `after` into its container."""
+    if isinstance(container, types.CellType):
+        if value:
+            container.cell_contents, = value
+        else:
+            del container.cell_contents
+    elif isinstance(container, dict):
+        if value is not ABSENT:
+            _table(container).__setitem__(container, key, value)
+        elif key in container:
+            _table(container).__delitem__(container, key)
+    elif isinstance(container, list):
+        list.__setitem__(container, slice(None), value)
+    else:
+        container.clear()
+        container.update(value)
+
+
+def _table(container: dict[Any, Any]) -> type[dict[Any, Any]]:
+    """The built-in whose methods keep the order of a subclass right without running its code."""
+    return OrderedDict if isinstance(container, OrderedDict) else dict

@@ -1,0 +1,161 @@
+"""One compiled callable: its entries, the check of every call, and what happens when none fits.
+
+    Dispatcher ::= function  options  Entry*          newest hit first
+    Entry      ::= guard  run(leaves, args, kwargs)   one captured graph and the facts it assumed
+
+A call asks each entry's guard. When none holds the function is captured again and the reasons are kept. Under
+an active mode (another capture, vmap, a user's dispatch mode) the plain function runs, so that the mode sees every op.
+Runs take no lock; capture and compilation hold one.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+from torch.utils import _pytree as pytree
+
+from monograph.capture.guards import Guard
+from monograph.capture.guards_ambient import modes_active
+from monograph.capture.readset_hooks import LOCK
+from monograph.config import Options
+from monograph.errors import CaptureError, DeviceError, UnsupportedError
+
+__all__ = ["Call", "Dispatcher", "Entry", "Recompile", "TraceFailed"]
+
+Call: TypeAlias = Callable[[list[Any], tuple[Any, ...], dict[str, Any]], Any]     # (leaves, args, kwargs) -> result
+
+LIMIT = 64      # entries of one callable; further signatures run eagerly
+logger = logging.getLogger("monograph")
+
+
+class TraceFailed(Exception):
+    """The program raised `error` while it was traced. Never leaves the dispatcher."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        super().__init__(error)
+
+
+@dataclass
+class Entry:
+    """`report` holds what the pipeline did, for `explain`."""
+
+    guard: Guard
+    run: Call
+    report: Any = None
+
+
+@dataclass(frozen=True)
+class Recompile:
+    """Why no entry fitted a call: the facts that each existing entry, newest hit first, found changed."""
+
+    reasons: tuple[tuple[str, ...], ...]
+
+    def __str__(self) -> str:
+        return "; or ".join(", ".join(reasons[:3]) or "unknown" for reasons in self.reasons)
+
+
+@dataclass
+class Dispatcher:
+    """Calls like `function`. `build(function, args, kwargs, options) -> Entry` compiles."""
+
+    function: Callable[..., Any]
+    options: Options
+    build: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Options], Entry]
+    name: str = "function"
+    entries: tuple[Entry, ...] = ()
+    recompiles: list[Recompile] = field(default_factory=list)
+    refused: set[Any] = field(default_factory=set)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for entry in self.entries:
+            leaves = entry.guard.check(args, kwargs)
+            if leaves is not None:
+                if entry is not self.entries[0]:
+                    self._promote(entry)
+                return entry.run(leaves, args, kwargs)
+        return self.miss(args, kwargs)
+
+    def _promote(self, entry: Entry) -> None:
+        self.entries = (entry, *(other for other in self.entries if other is not entry))
+
+    def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """No entry fits: capture and compile for these arguments, or run plainly where that is right."""
+        if modes_active():
+            return self.function(*args, **kwargs)
+        check_devices(args, kwargs)
+        if self.refused and signature(args, kwargs) in self.refused:
+            return self.function(*args, **kwargs)
+        with LOCK:
+            entry, leaves = self._find(args, kwargs)
+            refusal = None
+            if entry is None:
+                entry, refusal = self._compile(args, kwargs)
+        if entry is None:
+            return self._eager(args, kwargs, refusal)
+        if leaves is None:
+            leaves = entry.guard.check(args, kwargs)
+            assert leaves is not None, entry.guard.failures(args, kwargs)
+        return entry.run(leaves, args, kwargs)
+
+    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Entry | None, Exception | None]:
+        """A new entry, or why there is none. An interrupt leaves no entry behind."""
+        if len(self.entries) >= LIMIT:
+            return None, UnsupportedError(f"{LIMIT} versions are compiled already")
+        self._note(args, kwargs)
+        try:
+            entry = self.build(self.function, args, kwargs, self.options)
+        except TraceFailed as failed:
+            return None, failed.error
+        except CaptureError as error:
+            if self.options.fullgraph:
+                raise
+            return None, error
+        self.entries = (entry, *self.entries)
+        return entry, None
+
+    def _eager(self, args: tuple[Any, ...], kwargs: dict[str, Any], why: Exception | None) -> Any:
+        """Run plainly. What the program raises while it is traced it raises here too, in eager's own words."""
+        result = self.function(*args, **kwargs)
+        if why is not None and not isinstance(why, CaptureError) and self.options.fullgraph:
+            raise UnsupportedError(f"{self.name} runs eagerly, but tracing it raised {type(why).__name__}: {why}") from why
+        if not self.refused:
+            warnings.warn(f"{self.name} runs eagerly: {why}", stacklevel=4)
+        self.refused.add(signature(args, kwargs))
+        return result
+
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Entry | None, Any]:
+        for entry in self.entries:
+            leaves = entry.guard.check(args, kwargs)
+            if leaves is not None:
+                return entry, leaves
+        return None, None
+
+    def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not self.entries:
+            return
+        recompile = Recompile(tuple(tuple(entry.guard.failures(args, kwargs)) for entry in self.entries))
+        self.recompiles.append(recompile)
+        if "recompiles" in self.options.log:
+            print(f"[monograph] recompiling {self.name}: {recompile}", file=sys.stderr)
+
+
+def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a refusal is remembered by: structure, tensor metadata, grad mode."""
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    return str(spec), torch.is_grad_enabled(), tuple(
+        (x.dtype, tuple(x.shape), x.requires_grad) if isinstance(x, torch.Tensor) else type(x) for x in leaves)
+
+
+def check_devices(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """DeviceError for an argument that is elsewhere than in the CPU's memory."""
+    for path, leaf in pytree.tree_leaves_with_path((args, kwargs)):
+        if isinstance(leaf, torch.Tensor) and leaf.device.type != "cpu":
+            where = pytree.keystr(path).replace("[0]", "args", 1) if path[0].idx == 0 else pytree.keystr(path[1:])
+            raise DeviceError(f"argument {where} is on device {leaf.device}; only the CPU is supported")

@@ -1,0 +1,168 @@
+"""From a program's outputs to what the caller gets: the boundary, as one generated function.
+
+    finish(inputs, outputs, leaves)  -> the user's result
+    place(inputs, outputs, leaves)   -> its leaves, before they are put into containers; `gather` does that
+
+Writes come first, so that views of an input see its new content. Results with the same `object`
+number are one object. The containers of the result are built by generated text where they are
+Python's own, and by torch's pytree otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from monograph import compat
+from monograph.capture.captured import Binding, Captured
+from monograph.capture.guards import Text
+from monograph.ir.boundary import Fresh, InputItself, InputView, Literal, Number, Result
+from monograph.ir.types import TensorType
+
+__all__ = ["Finish", "finisher", "gatherer", "placer", "relayout", "reinterpret", "write_back"]
+
+Finish = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any]
+
+
+def finisher(captured: Captured) -> Finish:
+    """The whole epilogue of one captured function."""
+    text = Text()
+    names = _results(text, captured)
+    text.lines.append(f"return {_tree(text, captured.boundary.tree, names)}")
+    return text.function("finish", "inputs, outputs, leaves", guarded=False)
+
+
+def placer(captured: Captured) -> Finish:
+    """The writes, and the list of results."""
+    text = Text()
+    names = _results(text, captured)
+    text.lines.append(f"return [{', '.join(names)}]")
+    return text.function("place", "inputs, outputs, leaves", guarded=False)
+
+
+def gatherer(captured: Captured) -> Callable[[Sequence[Any]], Any]:
+    """From the list of results to the user's containers."""
+    text = Text()
+    names = [f"results[{i}]" for i in range(len(captured.boundary.results))]
+    text.lines.append(f"return {_tree(text, captured.boundary.tree, names)}")
+    return text.function("gather", "results", guarded=False)
+
+
+def _results(text: Text, captured: Captured) -> list[str]:
+    boundary = captured.boundary
+    for write in boundary.writes:
+        text.lines.append(f"{text.name(write_back)}(inputs[{write.input}], outputs[{write.output}])")
+    for move in boundary.relayouts:
+        target = itself(text, captured.bindings[move.input])
+        text.lines.append(f"{text.name(relayout)}({target}, {_place(text, move.place, captured)})")
+    made: dict[tuple[type, int], str] = {}
+    names = []
+    for result in boundary.results:
+        key = (type(result), getattr(result, "object", -1))
+        if key[1] < 0 or key not in made:
+            name = f"r{len(text.lines)}"
+            text.lines.append(f"{name} = {_expression(text, result, captured)}")
+            made[key] = name
+        names.append(made[key])
+    return names
+
+
+def _expression(text: Text, result: Result, captured: Captured) -> str:
+    if isinstance(result, (Fresh, InputView)):
+        return _place(text, result, captured)
+    if isinstance(result, InputItself):
+        return itself(text, captured.bindings[result.input])
+    if isinstance(result, Literal):
+        return text.name(result.value)
+    assert isinstance(result, Number)
+    return f"{text.name(number)}(outputs[{result.output}])"
+
+
+def _place(text: Text, result: Fresh | InputView, captured: Captured) -> str:
+    """A result that lies over an output or an input."""
+    if isinstance(result, Fresh):
+        base, type = f"outputs[{result.output}]", captured.graph.outputs[result.output].type
+        absolute = True
+        plain = is_whole(result, type)
+    else:
+        binding = captured.bindings[result.input]
+        base, type = itself(text, binding), captured.graph.inputs[result.input].type
+        absolute, plain = binding.flat, False
+    assert isinstance(type, TensorType)
+    made = base if plain else _over(text, base, result, type.dtype, absolute)
+    if result.conj:
+        made = f"{made}.conj()"
+    return f"{text.name(compat.negative_view)}({made})" if result.neg else made
+
+
+def is_whole(result: Fresh, type: Any) -> bool:
+    """Whether the result is the output itself rather than a view of it."""
+    return isinstance(type, TensorType) and (result.sizes, result.strides, result.offset, result.dtype) == (
+        type.shape, type.strides, 0, type.dtype)
+
+
+def _over(text: Text, base: str, result: Fresh | InputView, dtype: torch.dtype, absolute: bool) -> str:
+    sizes, strides = text.name(tuple(result.sizes)), text.name(tuple(result.strides))
+    if dtype is not result.dtype:
+        return f"{text.name(reinterpret)}({base}, {text.name(result.dtype)}, {sizes}, {strides}, {result.offset}, {absolute})"
+    offset = f"{result.offset}" if absolute else f"{base}.storage_offset() + {result.offset}"
+    return f"{base}.as_strided({sizes}, {strides}, {offset})"
+
+
+def itself(text: Text, binding: Binding) -> str:
+    """The very object that an input was, not the flat view the program may see instead."""
+    if binding.kind == "argument":
+        return f"leaves[{binding.leaf}]"
+    return text.name(binding.tensor)
+
+
+def reinterpret(base: torch.Tensor, dtype: torch.dtype, sizes: Any, strides: Any, offset: int, absolute: bool) -> torch.Tensor:
+    """A view of another dtype over the storage of `base`; `offset` counts elements of `dtype`."""
+    if not absolute:
+        offset += base.storage_offset() * base.element_size() // dtype.itemsize
+    view = torch.empty(0, dtype=dtype, device=base.device)
+    return view.set_(base.untyped_storage(), offset, sizes, strides)
+
+
+def write_back(target: torch.Tensor, value: torch.Tensor) -> None:
+    """`value` becomes the content of `target`, whose version counter moves as after any in-place operation."""
+    with torch.no_grad():
+        target.copy_(value)
+
+
+def relayout(target: torch.Tensor, view: torch.Tensor) -> None:
+    """`target`, the object, becomes another view, as after `target.t_()`."""
+    target.data = view.detach()
+
+
+def number(value: Any) -> int | float | bool:
+    return value.item() if isinstance(value, torch.Tensor) else value
+
+
+def _tree(text: Text, tree: Any, names: list[str]) -> str:
+    """Text that builds the result: a `capture.tree.Tree`, whose leaves are all plain in most cases."""
+    if tree is None:
+        return names[0]
+    if tree.parts is None:
+        return _containers(text, tree.spec, iter(names))
+    return f"{text.name(tree)}.unflatten([{', '.join(names)}])"
+
+
+def _containers(text: Text, spec: Any, names: Iterator[str]) -> str:
+    """Text that builds the containers of a TreeSpec around the next names."""
+    if spec.is_leaf():
+        return next(names)
+    children = [_containers(text, child, names) for child in spec.children()]
+    if spec.type is list:
+        return f"[{', '.join(children)}]"
+    if spec.type is tuple:
+        return f"({', '.join(children)}{',' if len(children) == 1 else ''})"
+    if spec.type in (dict, OrderedDict):
+        pairs = ", ".join(f"{text.name(key)}: {child}" for key, child in zip(spec.context, children))
+        return f"{{{pairs}}}" if spec.type is dict else f"{text.name(OrderedDict)}({{{pairs}}})"
+    unflatten = pytree.SUPPORTED_NODES[spec.type].unflatten_fn
+    return f"{text.name(unflatten)}([{', '.join(children)}], {text.name(spec.context)})"

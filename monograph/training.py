@@ -1,0 +1,132 @@
+"""Forward and backward of a joint capture as one autograd node.
+
+    forward(inputs)  -> results;  what backward needs is saved through autograd, which checks versions
+    backward(tangents) -> gradients of the inputs
+
+The node's outputs are the results that require grad; all others are handed over beside it.
+Gradients of gradients are refused: the backward program is not itself differentiable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from monograph.autodiff.partition import BackwardInput, split
+from monograph.backend import Half, Run, compile_graph
+from monograph.capture.captured import Captured
+from monograph.config import Options
+from monograph.dispatch import Call
+from monograph.errors import UnsupportedError
+from monograph.results import Finish, gatherer, placer
+
+__all__ = ["differentiable"]
+
+
+@dataclass
+class Plan:
+    """What a call of the node needs to know."""
+
+    forward: Run
+    backward: Run
+    place: Finish
+    backward_inputs: list[BackwardInput]
+    tangent_types: list[Any]                  # TensorType of each backward input that is a tangent, else None
+    gradients: list[int]                      # forward input of each backward output
+    differentiable: list[int]                 # results that require grad, in order
+    written: set[int]
+
+
+@dataclass
+class Box:
+    """One call in flight: what goes in beside the tensors, and the results that come out."""
+
+    plan: Plan
+    leaves: Sequence[Any]
+    results: list[Any] | None = None
+
+
+def differentiable(
+    captured: Captured, gather: Callable[[Sequence[Any]], list[Any]], options: Options, halves: dict[str, Half],
+) -> Call:
+    """Compile both halves of a joint capture; `halves` receives them."""
+    joint = captured.joint
+    assert joint is not None
+    place, collect = placer(captured), gatherer(captured)
+    parts = split(captured)
+    written = {write.input for write in captured.boundary.writes}
+    tangent_types = [value.type if source.kind == "tangent" else None
+                     for value, source in zip(parts.backward.inputs, parts.backward_inputs)]
+    forward = halves["forward"] = compile_graph(parts.forward, options, written=written)
+    backward = halves["backward"] = compile_graph(parts.backward, options)
+    plan = Plan(forward.run, backward.run, place, parts.backward_inputs, tangent_types, parts.gradients,
+                sorted(joint.tangents), written)
+
+    def call(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        box = Box(plan, leaves)
+        outputs = _Node.apply(box, *gather(leaves))
+        results = box.results
+        assert results is not None
+        for position, output in zip(plan.differentiable, outputs):
+            results[position] = output
+        return collect(results)
+
+    return call
+
+
+class _Node(torch.autograd.Function):
+    """apply(box, *graph inputs) -> the results that require grad."""
+
+    @staticmethod
+    def forward(ctx: Any, box: Box, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        plan = box.plan
+        outputs = list(plan.forward([tensor.detach() for tensor in inputs]))
+        saved = [_saved(source, inputs, outputs, plan) for source in plan.backward_inputs]
+        results = box.results = plan.place(inputs, outputs, box.leaves)
+        ctx.plan = plan
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*saved)
+        return tuple(results[position] for position in plan.differentiable)
+
+    @staticmethod
+    def backward(ctx: Any, *tangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+        plan: Plan = ctx.plan
+        if torch.is_grad_enabled() and any(tangent is not None and tangent.requires_grad for tangent in tangents):
+            raise _second_order()
+        given = dict(zip(plan.differentiable, tangents))
+        values = []
+        for source, type, kept in zip(plan.backward_inputs, plan.tangent_types, ctx.saved_tensors):
+            values.append(kept if source.kind != "tangent" else laid_out(given.get(source.position), type))
+        with torch.no_grad():
+            computed = plan.backward(values)
+        gradients: list[torch.Tensor | None] = [None] * (len(ctx.needs_input_grad) - 1)
+        for number, gradient in zip(plan.gradients, computed):
+            gradients[number] = gradient
+        return (None, *gradients)
+
+
+def _saved(source: BackwardInput, inputs: Sequence[torch.Tensor], outputs: Sequence[Any], plan: Plan) -> Any:
+    """What to keep for one backward input; an input that is about to be written is kept as it was."""
+    if source.kind == "input":
+        tensor = inputs[source.position]
+        return tensor.detach().clone() if source.position in plan.written else tensor
+    return outputs[source.position] if source.kind == "output" else None
+
+
+def laid_out(tangent: torch.Tensor | None, type: Any) -> torch.Tensor:
+    """A tangent with the strides the backward program reads; zeros for a result nobody used."""
+    strides = type.strides
+    if tangent is None:
+        return torch.zeros(type.shape, dtype=type.dtype)
+    if strides is None or tangent.stride() == strides:
+        return tangent.detach()
+    return torch.empty_strided(type.shape, strides, dtype=type.dtype).copy_(tangent.detach())
+
+
+def _second_order() -> UnsupportedError:
+    return UnsupportedError("second derivatives through a compiled function are not supported",
+                            hint="compute the first derivative inside the function that is compiled")
+
