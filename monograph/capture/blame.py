@@ -69,4 +69,16 @@ def expression(frame: FrameType | None) -> str:
     encoded = [text.encode() for text in lines]
     encoded[-1] = encoded[-1][:right]
     encoded[0] = encoded[0][left:]
-    return " ".join(b"".join(encoded).decode().split())
+    return _condition(" ".join(b"".join(encoded).decode().split()))
+
+
+def _condition(text: str) -> str:
+    """The condition alone, where Python names a whole `if` or `while` statement."""
+    if not text.startswith(("if ", "elif ", "while ", "assert ")):
+        return text
+    depth = 0
+    for position, character in enumerate(text):
+        depth += (character in "([{") - (character in ")]}")
+        if character == ":" and depth == 0:
+            return text[:position]
+    return text

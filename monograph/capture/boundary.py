@@ -18,8 +18,7 @@ from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.storage import Storage
 from monograph.capture.tree import flatten
 from monograph.ir.boundary import Boundary, Fresh, InputItself, InputView, Literal, Relayout, Result, Write
-from monograph.ir.graph import Value
-from monograph.ir.op import Trait
+from monograph.ir.graph import Graph, Value
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -117,14 +116,16 @@ class Seal:
         return len(outputs) - 1
 
 
-def remove_dead(tracer: Tracer) -> None:
-    """Drop nodes that nobody reads; random draws and checks stay."""
-    graph = tracer.graph
+def remove_dead(graph: Graph) -> set[int]:
+    """Drop nodes that nobody reads; random draws and checks stay. Positions of the dropped ones."""
     live: set[Value] = set(graph.outputs)
-    kept = []
-    for node in reversed(graph.nodes):
-        if node.op.is_removable and not node.op.has(Trait.RANDOM) and not any(value in live for value in node.results):
+    kept, dropped = [], set()
+    for position in range(len(graph.nodes) - 1, -1, -1):
+        node = graph.nodes[position]
+        if node.op.is_removable and not any(value in live for value in node.results):
+            dropped.add(position)
             continue
         live.update(node.inputs)
         kept.append(node)
     graph.nodes[:] = reversed(kept)
+    return dropped

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from monograph import compat, errors
+from monograph import errors
 from monograph.capture import blame
 from monograph.capture.boundary import Seal, remove_dead
 from monograph.capture.captured import Binding, Captured
 from monograph.capture.fn_mode import UserMode
 from monograph.capture.inputs import Restart
+from monograph.capture.joint import differentiable, record_backward, refuse_input_history
 from monograph.capture.names import Names
 from monograph.capture.state import Snapshot, reset_tensors
 from monograph.capture.tracer import Tracer
@@ -73,14 +74,15 @@ class _Attempt:
 
     def _trace(self) -> Captured:
         tracer = self.tracer
-        fakes = [self._argument(i, leaf) for i, leaf in enumerate(self.leaves)]
-        args, kwargs = pytree.tree_unflatten(fakes, self.spec)
-        self.names.build()                       # before the hooks, which would take it for reads of the user's
-        with tracer, UserMode(tracer), ExitStack() as stack:
-            for hook in self.hooks:
-                stack.enter_context(hook)
-            result = self.fn(*args, **kwargs)
-        return self._seal(result)
+        with torch.set_grad_enabled(torch.is_grad_enabled() or bool(self.grad)):
+            fakes = [self._argument(i, leaf) for i, leaf in enumerate(self.leaves)]
+            args, kwargs = pytree.tree_unflatten(fakes, self.spec)
+            with tracer, UserMode(tracer):
+                with ExitStack() as stack:
+                    for hook in self.hooks:
+                        stack.enter_context(hook)
+                    result = self.fn(*args, **kwargs)
+                return self._seal(result)
 
     def _argument(self, position: int, leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
@@ -89,13 +91,19 @@ class _Attempt:
         return self.tracer.enter(leaf, Source("argument", path), Binding("argument", leaf=position, path=path))
 
     def _seal(self, result: Any) -> Captured:
-        tracer = self.tracer
+        tracer, joint = self.tracer, None
         tracer.record.loc = blame.location(blame.user_frame())
         with torch.no_grad(), torch._C.DisableTorchFunction():
             seal = Seal(tracer, result)
             boundary = seal.run()
-            remove_dead(tracer)
-        return Captured(tracer.graph, boundary, tracer.bindings)
+            refuse_input_history(tracer.entries)
+            results = differentiable(seal, boundary)
+        if results and self.grad is not False:
+            joint = record_backward(tracer, seal, boundary, results)
+        removed = remove_dead(tracer.graph)
+        if joint is not None:
+            joint.backward_start -= sum(position < joint.backward_start for position in removed)
+        return Captured(tracer.graph, boundary, tracer.bindings, joint)
 
 
 def _argument_path(path: str) -> str:
@@ -103,5 +111,3 @@ def _argument_path(path: str) -> str:
     kind, rest = path[:3], path[3:]
     return ("args" if kind == "[0]" else "kwargs") + rest
 
-
-_ = compat

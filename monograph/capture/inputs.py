@@ -44,6 +44,8 @@ class Entry:
     home: int
     version: int                     # of the real tensor, before the trace
     grad: Any                        # its .grad, before the trace
+    leaf: torch.Tensor | None = None   # the fake leaf whose gradient is the argument's, when it requires grad
+    history: Any = None              # grad_fn of the fake when it entered
     input: int | None = None         # graph input, when it is a base or its identity is returned
 
 

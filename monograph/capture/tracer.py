@@ -19,6 +19,7 @@ from monograph.capture import blame, handlers, shape_rules, writes
 from monograph.capture.captured import Binding
 from monograph.capture.dims import dim, is_symbolic
 from monograph.capture.inputs import Entry, Fakes, Restart, add_graph_input, check_supported, flat_like, lies_inside
+from monograph.capture.joint import arrive
 from monograph.capture.layout import Layout
 from monograph.capture.memory import Memory
 from monograph.capture.recorder import Recorder, type_of
@@ -65,11 +66,16 @@ class Tracer(TorchDispatchMode):
         if known is not None:
             return known.fake
         check_supported(real, str(source))
+        differentiable = source.kind == "argument" and real.requires_grad and torch.is_grad_enabled()
+        leaf = None
         with self.quiet():
             fake = self.fakes.make(real)
+            if differentiable:
+                fake, leaf = arrive(fake, real, self.fakes.make(real))
         layout = Layout.of(fake)
         version = -1 if real.is_inference() else real._version
-        entry = Entry(real, fake, source, binding, layout, compat.storage_id(fake), version, real.grad if real.is_leaf else None)
+        entry = Entry(real, fake, source, binding, layout, compat.storage_id(fake), version, real.grad if real.is_leaf else None,
+                      leaf, fake.grad_fn)
         self._place(entry)
         self.entries.append(entry)
         self.by_real[id(real)] = self.by_fake[id(fake)] = entry
@@ -158,7 +164,7 @@ class Tracer(TorchDispatchMode):
             return self.loc_of_sequence.get(sequence, self.record.loc)
         loc = blame.location(blame.user_frame(3))
         if torch.is_grad_enabled():
-            self.loc_of_sequence[compat.last_sequence()] = loc
+            self.loc_of_sequence.setdefault(compat.last_sequence(), loc)
         return loc
 
     def constant(self, real: torch.Tensor) -> torch.Tensor:

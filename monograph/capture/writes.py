@@ -35,6 +35,7 @@ def write(tracer: Tracer, call: Call) -> Any:
     before = [Layout.of(target) for target in targets]
     homes = [tracer.memory.of(target) for target in targets]
     for target, layout in zip(targets, before, strict=True):
+        _refuse_history(tracer, call, target)
         check_write(target, layout, call.tensors, call.name)
     if call.func is aten.copy_.default and isinstance(call.args[1], torch.Tensor):
         return call.restore(_copy(tracer, call))
@@ -49,6 +50,17 @@ def write(tracer: Tracer, call: Call) -> Any:
             _cover(tracer, home, after)
         tracer.memory.write(target, tracer.record.cast(value, target.shape, target.dtype))
     return call.restore(result)
+
+
+def _refuse_history(tracer: Tracer, call: Call, target: torch.Tensor) -> None:
+    """Autograd would give a tensor of the caller's a history made of fakes."""
+    real = call.lifted.get(id(target))
+    if real is None or not torch.is_grad_enabled():
+        return
+    others = [call.lifted.get(id(tensor), tensor) for tensor in call.tensors]
+    if any(other.requires_grad for other in others):
+        raise errors.UnsupportedError("an in-place write under grad to a tensor that is not an argument", loc=tracer.record.loc,
+                                      hint="write under torch.no_grad(), or to a copy")
 
 
 def _targets(call: Call) -> list[torch.Tensor]:
