@@ -25,8 +25,8 @@ from monograph import compat
 from monograph.errors import CompileError
 from monograph.ir import dtypes
 from monograph.runtime import abi, optimisers, threads
-from monograph.runtime.native import span, static
 from monograph.runtime.program import Derived, Program
+from monograph.runtime.validate import span, static
 
 __all__ = ["Copies", "Policy", "Weights"]
 
@@ -148,7 +148,7 @@ def _watch(number: int, program: Program) -> tuple[int, ...]:
 
 def _make(item: Derived, operands: list[torch.Tensor]) -> torch.Tensor:
     """One copy, laid out as its type says, in memory of its own."""
-    shape, strides = static(item.type.shape), static(item.type.strides or ())
+    shape, strides = static(item.type.shape), static(item.type.strides)
     with torch.inference_mode(False), compat.kernels_only():
         result = item.compute(*(operand.detach() for operand in operands))
         if tuple(result.shape) != shape or result.dtype != item.type.dtype:

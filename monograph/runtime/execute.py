@@ -22,8 +22,8 @@ from monograph.runtime import abi, failure, library, native, threads
 from monograph.runtime.abi import FrameWord, Status
 from monograph.runtime.derive import Policy, Weights
 from monograph.runtime.frame import Frame
-from monograph.runtime.native import static
 from monograph.runtime.program import Library, Native, Program
+from monograph.runtime.validate import static, validate
 
 __all__ = ["Executable"]
 
@@ -47,12 +47,13 @@ class Executable:
     def __init__(
         self, program: Program, *, weights: Policy = "watched", resolve: library.Resolve | None = None
     ) -> None:
+        validate(program)
         self.program = program
         self.weights = Weights(program, weights)
         self.code = native.load(program)
         self._segments = _segments(program, resolve)
         self._outputs = [
-            (static(type.shape), static(type.strides or ()), type.dtype) for type in program.outputs
+            (static(kind.shape), static(kind.strides), kind.dtype) for kind in program.outputs
         ]
         self._frames: list[Frame] = []
         self._is_single = self.code is not None and self._segments[-1].call is None and len(self._segments) == 1

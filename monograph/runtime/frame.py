@@ -11,8 +11,9 @@ import torch
 from monograph.runtime import abi
 from monograph.runtime.abi import FrameWord
 from monograph.runtime.derive import Copies
-from monograph.runtime.native import Code, span, static
+from monograph.runtime.native import Code
 from monograph.runtime.program import ERROR_WORDS, Program, Slot
+from monograph.runtime.validate import span, static
 
 __all__ = ["ALIGNMENT", "Frame"]
 
@@ -97,7 +98,7 @@ class Frame:
         if slot.kind == "derived":
             assert self.copies is not None
             return _laid(self.copies.tensors[slot.position], slot)
-        shape, strides = static(slot.type.shape), static(slot.type.strides or ())
+        shape, strides = static(slot.type.shape), static(slot.type.strides)
         with torch.inference_mode(False):
             memory = self.arena[slot.position:slot.position + span(slot.type)].view(slot.type.dtype)
             return memory.as_strided(shape, strides)
@@ -105,7 +106,7 @@ class Frame:
 
 def _laid(tensor: torch.Tensor, slot: Slot) -> torch.Tensor:
     """`tensor`, or its memory with the slot's sizes and strides."""
-    shape, strides = static(slot.type.shape), static(slot.type.strides or ())
+    shape, strides = static(slot.type.shape), static(slot.type.strides)
     if tensor.shape == shape and tensor.stride() == strides and tensor.dtype == slot.type.dtype:
         return tensor
     if tensor.dtype != slot.type.dtype:

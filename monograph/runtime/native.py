@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from monograph.errors import CompileError
-from monograph.ir.symbolic import Dim
 from monograph.ir.types import TensorType
 from monograph.runtime import abi, probe
 from monograph.runtime.link import Image, link
 from monograph.runtime.program import ERROR_WORDS, Native, Program
 from monograph.runtime.symbols import externals
+from monograph.runtime.validate import span, static
 
-__all__ = ["ERROR_WORDS", "Code", "extent", "load", "span", "static"]
+__all__ = ["ERROR_WORDS", "Code", "load"]
 
 # Letting other Python threads run costs about 0.1 us, and up to a switch interval (5 ms) to come back when one of
 # them computes; so only programs that touch this much memory, or have this many steps, do it.
@@ -47,25 +47,6 @@ class Code:
     is_long: bool
     image: Image
     _keep: tuple[np.ndarray, ...] = ()
-
-
-def static(dims: tuple[Dim, ...]) -> tuple[int, ...]:
-    """The sizes as numbers; CompileError where one is symbolic."""
-    if not all(isinstance(dim, int) for dim in dims):
-        raise CompileError(f"a program needs static sizes, not {dims}")
-    return tuple(int(dim) for dim in dims)      # type: ignore[arg-type]
-
-
-def extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """Number of elements from the first to the last one of a layout; 0 when it has none."""
-    if 0 in shape:
-        return 0
-    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-
-
-def span(kind: TensorType) -> int:
-    """Bytes from the first to past the last element of a tensor of this type."""
-    return extent(static(kind.shape), static(kind.strides or ())) * kind.dtype.itemsize
 
 
 def load(program: Program) -> Code | None:
@@ -159,5 +140,5 @@ def _facts(program: Program) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fact(kind: TensorType) -> list[int]:
-    shape, strides = static(kind.shape), static(kind.strides or ())
+    shape, strides = static(kind.shape), static(kind.strides)
     return [probe.dtype_code(kind.dtype), kind.dtype.itemsize, len(shape), *shape, *strides]

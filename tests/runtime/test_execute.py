@@ -124,9 +124,12 @@ def test_a_failed_check_raises_eagers_error_and_leaves_everything_usable():
     index = tensor_type(dtype=torch.int64)
     program = Program(
         slots=[Slot("input", 0, index)], inputs=[index], outputs=[],
-        steps=[Native("check", (0,), can_fail=True, errors=(7, 0))],
+        steps=[Native("check", (0,), can_fail=True, errors=(1, 0))],
         objects=[compile_ir(check_ir("check", 5)), runner()],
-        errors=[Error("IndexError", "index {0} is out of bounds for size {1}", "model.py", 12)],
+        errors=[
+            Error("IndexError", "index {0} is out of bounds for size {1}", "model.py", 12),
+            Error("ValueError", "never"),
+        ],
     )
     run = Executable(program).run
     for _ in range(2):

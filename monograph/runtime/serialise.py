@@ -1,0 +1,239 @@
+"""Programs as bytes: no pickle, nothing that runs on reading.
+
+    File   ::= magic  version(u32)  header length(u32)  sha256 of what follows  header  blob*
+    Header ::= JSON: slots, inputs, outputs, steps, derived, errors, arena bytes, blob lengths
+    blobs      object files, then the bytes of the literals
+
+Numbers inside operands and attributes are tagged, so that -0.0, NaN and infinities, tuples, dtypes and slots come back
+as they were. Everything read is validated: sizes, counts and offsets, before any is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import torch
+
+from monograph.errors import CompileError
+from monograph.ir import dtypes
+from monograph.ir.types import TensorType
+from monograph.runtime import recipe
+from monograph.runtime.program import Derived, Error, Library, Native, Program, Slot, SlotRef
+from monograph.runtime.validate import span, static, validate
+
+__all__ = ["FORMAT", "dumps", "loads"]
+
+MAGIC = b"MONOGRPH"
+FORMAT = 1
+_PREFIX = struct.Struct("<8sII32s")
+_MEMORY_FORMATS = {
+    str(value).removeprefix("torch."): value
+    for value in (torch.contiguous_format, torch.channels_last, torch.channels_last_3d, torch.preserve_format)
+}
+_LAYOUTS = {"strided": torch.strided}
+
+
+def dumps(program: Program) -> bytes:
+    """The program as bytes; CompileError where an attribute has no textual form (a host callable)."""
+    literals = [_literal_bytes(literal) for literal in program.literals]
+    header = {
+        "slots": [[slot.kind, slot.position, _type(slot.type)] for slot in program.slots],
+        "inputs": [_type(kind) for kind in program.inputs],
+        "outputs": [_type(kind) for kind in program.outputs],
+        "steps": [_native(step) if isinstance(step, Native) else _library(step) for step in program.steps],
+        "derived": [[list(item.sources), item.recipe, _type(item.type)] for item in program.derived],
+        "errors": [[error.exception, error.message, error.file, error.line] for error in program.errors],
+        "literals": [_type(_literal_type(literal)) for literal in program.literals],
+        "arena_bytes": program.arena_bytes,
+        "blobs": [len(blob) for blob in (*program.objects, *literals)],
+    }
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    body = b"".join((text, *program.objects, *literals))
+    return _PREFIX.pack(MAGIC, FORMAT, len(text), hashlib.sha256(body).digest()) + body
+
+
+def loads(data: bytes, evaluate: recipe.Evaluate | None = None) -> Program:
+    """The program in `data`; CompileError where it is damaged or of another format.
+
+    `evaluate` gives meaning to derived weights that are computed by a graph.
+    """
+    if len(data) < _PREFIX.size:
+        raise CompileError("not a compiled program: too short")
+    magic, version, length, digest = _PREFIX.unpack_from(data)
+    if magic != MAGIC:
+        raise CompileError("not a compiled program")
+    if version != FORMAT:
+        raise CompileError(f"a compiled program of format {version}; this version reads format {FORMAT}")
+    body = memoryview(data)[_PREFIX.size:]
+    if length > len(body) or hashlib.sha256(body).digest() != digest:
+        raise CompileError("a damaged compiled program: its checksum does not match")
+    try:
+        program = _program(json.loads(bytes(body[:length])), body[length:], evaluate)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise CompileError(f"a malformed compiled program: {error!r}") from error
+    validate(program)
+    return program
+
+
+def _program(header: dict[str, Any], blobs: memoryview, evaluate: recipe.Evaluate | None) -> Program:
+    literal_types = [_read_type(entry) for entry in header["literals"]]
+    lengths = [_integer(length) for length in header["blobs"]]
+    if min(lengths, default=0) < 0 or sum(lengths) != len(blobs) or len(lengths) < len(literal_types):
+        raise ValueError("blob lengths do not add up")
+    parts = []
+    at = 0
+    for length in lengths:
+        parts.append(blobs[at:at + length])
+        at += length
+    objects = len(parts) - len(literal_types)
+    return Program(
+        slots=[_read_slot(entry) for entry in header["slots"]],
+        inputs=[_read_type(entry) for entry in header["inputs"]],
+        outputs=[_read_type(entry) for entry in header["outputs"]],
+        steps=[_read_step(entry) for entry in header["steps"]],
+        objects=[bytes(part) for part in parts[:objects]],
+        literals=[_read_literal(kind, part) for kind, part in zip(literal_types, parts[objects:])],
+        derived=[_read_derived(entry, evaluate) for entry in header["derived"]],
+        errors=[
+            Error(_string(exception), _string(message), _string(file), _integer(line))
+            for exception, message, file, line in header["errors"]
+        ],
+        arena_bytes=_integer(header["arena_bytes"]),
+    )
+
+
+def _read_slot(entry: Any) -> Slot:
+    kind, position, of = entry
+    return Slot(cast(Any, _string(kind)), _integer(position), _read_type(of))      # `validate` checks the kind
+
+
+# -- types
+
+def _type(kind: TensorType) -> list[Any]:
+    return [dtypes.name(kind.dtype), list(static(kind.shape)), list(static(kind.strides)), kind.device]
+
+
+def _read_type(entry: Any) -> TensorType:
+    name, shape, strides, device = entry
+    return TensorType(
+        dtypes.BY_NAME[name], tuple(map(_integer, shape)), _string(device), tuple(map(_integer, strides))
+    )
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is not an integer")
+    return value
+
+
+def _string(value: Any) -> str:
+    if type(value) is not str:
+        raise ValueError(f"{value!r} is not a string")
+    return value
+
+
+# -- steps
+
+def _native(step: Native) -> dict[str, Any]:
+    return {
+        "symbol": step.symbol, "slots": list(step.slots), "can_fail": step.can_fail, "label": step.label,
+        "errors": list(step.errors),
+    }
+
+
+def _library(step: Library) -> dict[str, Any]:
+    return {
+        "op": step.op, "operands": [_value(operand) for operand in step.operands],
+        "attributes": {name: _value(value) for name, value in step.attributes.items()},
+        "results": list(step.results), "label": step.label,
+    }
+
+
+def _read_step(entry: dict[str, Any]) -> Native | Library:
+    if "symbol" in entry:
+        return Native(
+            _string(entry["symbol"]), tuple(map(_integer, entry["slots"])), bool(entry["can_fail"]),
+            _string(entry["label"]), tuple(map(_integer, entry["errors"])),
+        )
+    return Library(
+        _string(entry["op"]), tuple(_read_value(operand) for operand in entry["operands"]),
+        {_string(name): _read_value(value) for name, value in entry["attributes"].items()},
+        tuple(None if result is None else _integer(result) for result in entry["results"]), _string(entry["label"]),
+    )
+
+
+# -- values: JSON scalars as they are, the rest as {tag: data}
+
+def _value(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, str)) or type(value) is int:
+        return value
+    for tag, (kind, write, _) in _TAGS.items():
+        if isinstance(value, kind):
+            return {tag: write(value)}
+    raise CompileError(f"a program with {value!r} among its attributes cannot be written to a file")
+
+
+def _read_value(entry: Any) -> Any:
+    if not isinstance(entry, dict):
+        if entry is None or type(entry) in (bool, int, str):
+            return entry
+        raise ValueError(f"{entry!r} is not a value")
+    (tag, data), = entry.items()
+    return _TAGS[tag][2](data)
+
+
+def _write_sequence(values: Sequence[Any]) -> list[Any]:
+    return [_value(value) for value in values]
+
+
+def _short(value: Any) -> str:
+    return str(value).removeprefix("torch.")
+
+
+_TAGS: dict[str, tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "float": (float, float.hex, float.fromhex),
+    "complex": (complex, lambda z: [z.real.hex(), z.imag.hex()], lambda p: complex(*map(float.fromhex, p))),
+    "tuple": (tuple, _write_sequence, lambda entries: tuple(_read_value(entry) for entry in entries)),
+    "list": (list, _write_sequence, lambda entries: [_read_value(entry) for entry in entries]),
+    "slot": (SlotRef, lambda ref: ref.slot, lambda number: SlotRef(_integer(number))),
+    "dtype": (torch.dtype, dtypes.name, lambda name: dtypes.BY_NAME[name]),
+    "device": (torch.device, str, torch.device),
+    "layout": (torch.layout, _short, lambda name: _LAYOUTS[name]),
+    "memory_format": (torch.memory_format, _short, lambda name: _MEMORY_FORMATS[name]),
+}
+
+
+# -- literals and derived weights
+
+def _literal_type(literal: torch.Tensor) -> TensorType:
+    return TensorType(literal.dtype, tuple(literal.shape), strides=literal.stride())
+
+
+def _literal_bytes(literal: torch.Tensor) -> bytes:
+    """The memory a literal spans, gaps between its elements included."""
+    size = span(_literal_type(literal))
+    flat = literal.detach().resolve_conj().resolve_neg().as_strided((size // literal.element_size(),), (1,))
+    return flat.view(torch.uint8).numpy().tobytes() if size else b""
+
+
+def _read_literal(kind: TensorType, blob: memoryview) -> torch.Tensor:
+    if span(kind) != len(blob):
+        raise ValueError(f"literal {kind} in {len(blob)} bytes")
+    if not len(blob):
+        return torch.empty_strided(static(kind.shape), static(kind.strides), dtype=kind.dtype)
+    flat = torch.frombuffer(bytearray(blob), dtype=torch.uint8).clone()      # clone: aligned memory of its own
+    return flat.view(kind.dtype).as_strided(static(kind.shape), static(kind.strides))
+
+
+def _read_derived(entry: Any, evaluate: recipe.Evaluate | None) -> Derived:
+    sources, steps, kind = entry
+    if not isinstance(steps, dict):
+        raise ValueError("recipe")
+    return Derived(
+        tuple(tuple(source) if isinstance(source, list) else source for source in sources), steps,
+        recipe.computation(steps, evaluate), _read_type(kind),
+    )

@@ -1,0 +1,124 @@
+"""Checks that a program makes sense before anything runs it.
+
+The runner walks addresses without asking, so every number it will use is bounded here: slot and base
+numbers, byte offsets into the arena, the memory a slot spans against the tensor it lies in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from monograph.errors import CompileError
+from monograph.ir import dtypes
+from monograph.ir.types import TensorType
+from monograph.runtime.program import Derived, Library, Native, Program, Slot, SlotRef
+
+__all__ = ["span", "static", "validate"]
+
+MAX_BYTES = 1 << 46
+MAX_RANK = 64
+
+
+def validate(program: Program) -> None:
+    """CompileError names the first thing that is wrong."""
+    _within("arena size", program.arena_bytes, MAX_BYTES + 1)
+    for number, kind in enumerate((*program.inputs, *program.outputs)):
+        _type(f"input or output {number}", kind)
+    for number, item in enumerate(program.derived):
+        _derived(program, number, item)
+    for number, slot in enumerate(program.slots):
+        _slot(program, number, slot)
+    for number, step in enumerate(program.steps):
+        _step(program, number, step)
+
+
+def static(dims: Any) -> tuple[int, ...]:
+    """Sizes or strides as numbers; CompileError where one is symbolic or missing."""
+    if dims is None or not all(type(dim) is int for dim in dims):
+        raise CompileError(f"a program needs static sizes and strides, not {dims}")
+    return tuple(dims)
+
+
+def span(kind: TensorType) -> int:
+    """Bytes from the first to past the last element; 0 for an empty tensor."""
+    shape, strides = static(kind.shape), static(kind.strides)
+    if 0 in shape:
+        return 0
+    return (1 + sum((size - 1) * stride for size, stride in zip(shape, strides))) * kind.dtype.itemsize
+
+
+def _within(what: str, value: Any, limit: int) -> None:
+    if type(value) is not int or not 0 <= value < limit:
+        raise CompileError(f"malformed program: {what} is {value}, not in [0, {limit})")
+
+
+def _type(what: str, kind: TensorType) -> None:
+    shape, strides = static(kind.shape), static(kind.strides)
+    if kind.dtype not in dtypes.NAMES or kind.device != "cpu":
+        raise CompileError(f"malformed program: {what} is {kind}")
+    if len(shape) != len(strides) or len(shape) > MAX_RANK or min((*shape, *strides), default=0) < 0:
+        raise CompileError(f"malformed program: {what} has sizes {shape} and strides {strides}")
+    _within(f"memory of {what}", span(kind), MAX_BYTES)
+
+
+def _derived(program: Program, number: int, item: Derived) -> None:
+    _type(f"derived weight {number}", item.type)
+    for source in item.sources:
+        if isinstance(source, int):
+            _within(f"a source of derived weight {number}", source, len(program.inputs))
+        elif isinstance(source, (tuple, list)) and len(source) == 2 and source[0] == "derived":
+            _within(f"a source of derived weight {number}", source[1], number)
+        else:
+            raise CompileError(f"malformed program: derived weight {number} comes from {source!r}")
+
+
+def _slot(program: Program, number: int, slot: Slot) -> None:
+    _type(f"slot {number}", slot.type)
+    if slot.kind == "arena":
+        room = program.arena_bytes - slot.position
+        _within(f"arena offset of slot {number}", slot.position, program.arena_bytes + 1)
+        if slot.position % slot.type.dtype.itemsize:
+            raise CompileError(f"malformed program: slot {number} is at offset {slot.position}, not aligned")
+    else:
+        room = _room(program, number, slot)
+    if span(slot.type) > room:
+        raise CompileError(f"malformed program: slot {number} spans {span(slot.type)} bytes, its memory has {room}")
+
+
+def _room(program: Program, number: int, slot: Slot) -> int:
+    """Bytes of the tensor a slot lies in."""
+    holders: dict[str, list[TensorType]] = {
+        "input": program.inputs, "output": program.outputs, "derived": [item.type for item in program.derived],
+    }
+    what = f"position of slot {number}"
+    if slot.kind == "literal":
+        _within(what, slot.position, len(program.literals))
+        literal = program.literals[slot.position]
+        return int(literal.untyped_storage().nbytes() - literal.storage_offset() * literal.element_size())
+    if slot.kind not in holders:
+        raise CompileError(f"malformed program: slot {number} is of kind {slot.kind!r}")
+    _within(what, slot.position, len(holders[slot.kind]))
+    return span(holders[slot.kind][slot.position])
+
+
+def _step(program: Program, number: int, step: Native | Library) -> None:
+    slots = len(program.slots)
+    if isinstance(step, Native):
+        for slot in step.slots:
+            _within(f"a slot of step {number}", slot, slots)
+        for index in step.errors:
+            _within(f"an error of step {number}", index, len(program.errors))
+        return
+    for operand in step.operands:
+        _operand(number, operand, slots)
+    for result in step.results:
+        if result is not None:
+            _within(f"a result slot of step {number}", result, slots)
+
+
+def _operand(number: int, operand: Any, slots: int) -> None:
+    if isinstance(operand, SlotRef):
+        _within(f"an operand of step {number}", operand.slot, slots)
+    elif isinstance(operand, tuple):
+        for entry in operand:
+            _operand(number, entry, slots)
