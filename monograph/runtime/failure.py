@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Sequence
 
 from monograph.errors import CompileError
-from monograph.runtime.program import Error, Native, Program
+from monograph.runtime.program import FIRST_ERROR_VALUE, Error, Native, Program
 
 __all__ = ["RAISABLE", "exception"]
 
@@ -17,8 +17,8 @@ RAISABLE = frozenset({
 
 
 def exception(program: Program, step: Native, record: Sequence[int]) -> Exception:
-    """The exception for `record` (code, values...) left by `step`, with the user's line as a note."""
-    code, values = record[0], record[1:]
+    """The exception for `record` (code, code, values...) left by `step`, with the user's line as a note."""
+    code, values = record[0], record[FIRST_ERROR_VALUE:]
     index = code
     if step.errors:
         if not 0 <= code < len(step.errors):

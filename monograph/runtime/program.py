@@ -8,7 +8,7 @@
 Consecutive native steps run in one native call (`runtime.native`): the steps are records of function
 address and pointers that a loop written once in LLVM walks (`codegen.runner`: its object is one of
 `objects` in any program with native steps or derived weights). A kernel returns 0, or non-zero after it
-wrote `ErrorRecord` = i64[8]: code, values... where code is that of the failed `Check`: kernels know nothing of
+wrote `ErrorRecord` = i64[8]: code, code, values... where code is that of the failed `Check`: kernels know nothing of
 the program, so `Native.errors[code]` is the index into `Program.errors`.
 
 Programs serialise to bytes (JSON header plus object code, no pickle): see `runtime.serialise`.
@@ -24,9 +24,10 @@ import torch
 
 from monograph.ir.types import TensorType
 
-__all__ = ["ERROR_WORDS", "Derived", "Error", "Library", "Native", "Program", "Slot", "SlotRef"]
+__all__ = ["ERROR_WORDS", "FIRST_ERROR_VALUE", "Derived", "Error", "Library", "Native", "Program", "Slot", "SlotRef"]
 
 ERROR_WORDS = 8
+FIRST_ERROR_VALUE = 2        # word of the record where the values start
 
 
 @dataclass(slots=True)

@@ -58,9 +58,9 @@ fine:
   ret i32 0
 bad:
   store i64 1, ptr %e
-  %e1 = getelementptr i64, ptr %e, i64 1
+  %e1 = getelementptr i64, ptr %e, i64 2
   store i64 %v, ptr %e1
-  %e2 = getelementptr i64, ptr %e, i64 2
+  %e2 = getelementptr i64, ptr %e, i64 3
   store i64 {limit}, ptr %e2
   ret i32 1
 }}
