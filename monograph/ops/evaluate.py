@@ -149,7 +149,10 @@ def lay_out(x: Any, value: Value, symbols: Mapping[str, Any], taken: set[int]) -
     strides = value.tensor.strides
     wanted = x.stride() if strides is None else tuple(_numbers(strides, symbols))
     if x.stride() != wanted or x.storage_offset() or _storage(x) in taken or x.is_conj() or x.is_neg():
-        laid = torch.empty_strided(x.shape, wanted, dtype=x.dtype, device=x.device)
+        if strides is None:     # torch's own choice, which spreads out expanded views
+            laid = torch.empty_like(x)
+        else:
+            laid = torch.empty_strided(x.shape, wanted, dtype=x.dtype, device=x.device)
         x = laid.copy_(x)
     taken.add(_storage(x))
     return x
