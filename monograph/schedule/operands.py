@@ -59,8 +59,12 @@ class Operands:
         """Fill in the operands and parameters of `item`."""
         BINDERS[item.name](self, item)
 
-    def strided(self, value: Value, affine: Affine) -> Strided:
-        return Strided(self.flow.base_of(value), affine.shape, affine.strides, affine.offset)
+    def strided(self, value: Value, affine: Affine, unit: int | None = None) -> Strided:
+        """The operand `value`, which lies at `affine`; dim `unit` has stride 1, even where it has one element."""
+        strides = list(affine.strides)
+        if unit is not None and affine.shape[unit] == 1:
+            strides[unit] = 1
+        return Strided(self.flow.base_of(value), affine.shape, tuple(strides), affine.offset)
 
     def copied(self, value: Value, strides: tuple[int, ...] | None = None) -> tuple[Value, Affine]:
         """A copy of `value` with the strides asked for (row-major by default), and where it lies."""
@@ -247,7 +251,7 @@ def _conv(self: Operands, item: Template) -> None:
     if affine is None or (affine.strides[1] != 1 and c != 1):
         x, affine = self.copied(x, channels_last(x.tensor.shape))   # type: ignore[arg-type]
     flat = Affine((n, c, h, width), (*affine.strides[:2], *_pair(affine.strides[2:], 0)), affine.offset)   # type: ignore[arg-type]
-    item.operands["x"] = self.strided(x, flat)
+    item.operands["x"] = self.strided(x, flat, 1)
     if isinstance(bias, Value):
         item.operands["bias"] = _spread(self, bias, (o,), (o,))     # type: ignore[arg-type]
     item.parameters.update(
@@ -272,7 +276,7 @@ def _attention(self: Operands, item: Template) -> None:
         affine = self.lies(value)
         if affine is None or (affine.strides[-1] != 1 and affine.shape[-1] != 1):
             value, affine = self.copied(value)
-        item.operands[role] = self.strided(value, affine)
+        item.operands[role] = self.strided(value, affine, 3)
     (b, h, s, d), t, e = q.tensor.shape, k.tensor.shape[2], v.tensor.shape[3]
     if isinstance(mask, Value):
         item.operands["mask"] = _spread(self, mask, (b, h, s, t), (b, h, s, t))     # type: ignore[arg-type]
