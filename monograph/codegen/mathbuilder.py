@@ -5,7 +5,7 @@ Every method takes and returns values of one shape; numbers may stand for consta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from monograph.codegen.target import Target
 from monograph.codegen.text import Text, Value, float_literal, literal_vector
@@ -140,3 +140,28 @@ class Math:
 
     def whole_compare(self, predicate: str, a: Value, b: Value | int) -> Value:
         return self.text.compare(predicate, a, b if isinstance(b, Value) else self.integer(b, a))
+
+    # -- shape
+
+    def widened(self, fn: Callable[..., Value], *args: Value) -> Value:
+        """`fn` of f32 arguments, computed in f64."""
+        return self.text.convert("fptrunc", fn(*(self.text.convert("fpext", a, "double") for a in args)), "float")
+
+    def rarely(self, condition: Value, fast: Value, slow: Callable[[], Value]) -> Value:
+        """`fast`, or `slow()` for all lanes where `condition` holds in any: a branch that is seldom taken."""
+        text = self.text
+        if condition.lanes:
+            element = f"i{condition.lanes}"
+            bits = text.emit(element, 0, f"bitcast {condition} to {element}")
+            condition = text.compare("ne", bits, Value("0", element))
+        text.module.globals["!mg.rare"] = '!0 = !{!"branch_weights", i32 1, i32 4000}'
+        before = text.mark("fast")
+        other, join = text.label("slow"), text.label("join")
+        text.line(f"br {condition}, label %{other}, label %{join}, !prof !0")
+        text.place(other)
+        value = slow()
+        after = text.mark("slowed")
+        text.line(f"br label %{join}")
+        text.place(join)
+        sources = f"[ {fast.ref}, %{before} ], [ {value.ref}, %{after} ]"
+        return text.emit(fast.element, fast.lanes, f"phi {fast.type} {sources}")

@@ -1,10 +1,14 @@
-"""The elementary functions, by name: `FUNCTIONS[name](math, *operands) -> Value`."""
+"""The elementary functions, by name: `FUNCTIONS[name](math, *operands) -> Value`.
+
+Ours work on scalars and vectors of f32 and f64 alike; what is rare, or needs many bits, is libm's.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from monograph.codegen import libm
+from monograph.codegen import libm, vecmath_error, vecmath_exp, vecmath_log, vecmath_trig
+from monograph.codegen.mathbuilder import Math
 from monograph.codegen.text import Value
 
 __all__ = ["FUNCTIONS"]
@@ -14,11 +18,21 @@ def _libm(name: str) -> Callable[..., Value]:
     return lambda m, *args: libm.call(m, name, *args)
 
 
+def _hypot(m: Math, x: Value, y: Value) -> Value:
+    """In f32 by f64, where no square overflows; an infinity wins over NaN."""
+    if x.element == "double":
+        return libm.call(m, "hypot", x, y)
+    plain = m.widened(lambda a, b: m.sqrt(m.fma(a, a, m.mul(b, b))), x, y)
+    infinite = m.either(m.compare("oeq", m.abs(x), float("inf")), m.compare("oeq", m.abs(y), float("inf")))
+    return m.select(infinite, m.constant(float("inf"), x), plain)
+
+
 FUNCTIONS: dict[str, Callable[..., Value]] = {
-    name: _libm(name)
-    for name in (
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "erf", "sin", "cos", "tan", "asin", "acos",
-        "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfc", "lgamma", "pow", "atan2", "fmod", "nextafter", "hypot",
-    )
+    **{name: getattr(vecmath_exp, name) for name in ("exp", "exp2", "expm1", "sigmoid", "tanh", "sinh", "cosh")},
+    **{name: getattr(vecmath_log, name) for name in ("log", "log2", "log10", "log1p", "asinh", "acosh", "atanh")},
+    **{name: getattr(vecmath_trig, name) for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2")},
+    **{name: getattr(vecmath_error, name) for name in ("erf", "erfc", "erfinv", "digamma")},
+    "pow": vecmath_log.pow_,
+    "hypot": _hypot,
+    **{name: _libm(name) for name in ("lgamma", "fmod", "nextafter")},
 }
-FUNCTIONS["sigmoid"] = lambda m, x: m.div(1.0, m.add(1.0, libm.call(m, "exp", m.neg(x))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from monograph.codegen import jit
 from monograph.loops.nodes import (
     Buffer,
     Carried,
@@ -63,7 +64,8 @@ def test_reductions(combine):
 @pytest.mark.parametrize("where", (0, 5, 17, 32))
 def test_nan_wins_in_max_and_min(where):
     x, out = Buffer("x", F32, 33), Buffer("out", F32, 2)
-    carried = [Carried("a", F32, const(float("-inf"), F32), Combine.MAX), Carried("b", F32, const(9.0, F32), Combine.MIN)]
+    lowest = const(float("-inf"), F32)
+    carried = [Carried("a", F32, lowest, Combine.MAX), Carried("b", F32, const(9.0, F32), Combine.MIN)]
     loop = vector(33, lambda i: [], carried=carried, yields=[lambda i: load(x, i)] * 2)
     entry = kernel([x, out], [loop, Store(out, index(0), carry(loop, 0)), Store(out, index(1), carry(loop, 1))])
     values = sample(F32, 33)
@@ -102,7 +104,6 @@ def test_large_parallel_loop_uses_threads():
 
 
 def _native_only(kernels, inputs):
-    from monograph.codegen import jit
     loaded = jit.load(kernels)
     return [(arrays, loaded[k.name](arrays), None, None) for k, arrays in zip(kernels, inputs, strict=True)]
 
@@ -110,7 +111,8 @@ def _native_only(kernels, inputs):
 def test_values_of_earlier_loops_reach_parallel_loops():
     n = 50
     x, out = Buffer("x", F32, n), Buffer("out", F32, n)
-    total = vector(n, lambda i: [], carried=[Carried("s", F32, const(0.0, F32), Combine.SUM)], yields=[lambda i: load(x, i)])
+    carried = [Carried("s", F32, const(0.0, F32), Combine.SUM)]
+    total = vector(n, lambda i: [], carried=carried, yields=[lambda i: load(x, i)])
     r = fresh_var("r")
     spread = For(r, index(0), index(n), "parallel", body=[Store(out, r, add(load(x, r), carry(total, 0)))])
     assert_agree([kernel([x, out], [total, spread])], [[sample(F32, n), torch.zeros(n)]], rtol=1e-5, atol=1e-5)
@@ -138,11 +140,13 @@ def test_register_tile(n, depth, unroll):
         loop = For(k, index(0), index(depth), unroll=unroll,
                    carried=[Carried(f"c{m}", F32, const(0.0, F32)) for m in range(rows)])
         value = load(b, add(mul(k, index(n)), j))
-        loop.yields = [op("fma", load(a, add(index(m * depth), k)), value, carry(loop, m), dtype=F32) for m in range(rows)]
+        left = [load(a, add(index(m * depth), k)) for m in range(rows)]
+        loop.yields = [op("fma", left[m], value, carry(loop, m), dtype=F32) for m in range(rows)]
         return [loop, *(Store(c, add(index(m * n), j), carry(loop, m)) for m in range(rows))]
 
     entry = kernel([a, b, c], [vector(n, tile, unroll=3)])
-    assert_agree([entry], [[sample(F32, rows * depth), sample(F32, depth * n), torch.zeros(rows * n)]], rtol=1e-5, atol=1e-5)
+    arrays = [sample(F32, rows * depth), sample(F32, depth * n), torch.zeros(rows * n)]
+    assert_agree([entry], [arrays], rtol=1e-5, atol=1e-5)
 
 
 def test_accesses_backwards_strided_and_indirect():
@@ -224,7 +228,8 @@ def test_loads_stay_behind_stores():
     x, out = Buffer("x", F32, n), Buffer("out", F32, n)
     first = vector(n, lambda i: [Store(x, i, add(load(x, i), load(x, i)))])
     i = fresh_var()
-    running = For(i, index(1), index(n), body=[Store(x, i, add(load(x, op("sub", i, index(1), dtype=I64)), load(x, i)))])
+    previous = load(x, op("sub", i, index(1), dtype=I64))
+    running = For(i, index(1), index(n), body=[Store(x, i, add(previous, load(x, i)))])
     last = vector(n, lambda i: [Store(out, i, load(x, i)), Store(x, i, const(0.0, F32)), ])
     assert_agree([kernel([x, out], [first, running, last])], [[sample(F32, n), torch.zeros(n)]])
 
