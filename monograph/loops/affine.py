@@ -204,9 +204,9 @@ class Affine:
             g, inner, low = factored
             return self.add(self.scale(self.mod(inner, k // g), g), low)
         whole = self.build(rest, remainder)
-        if isinstance(whole, Op) and whole.name == "mod" and isinstance(whole.args[1], Const):
-            if int(whole.args[1].value) % k == 0:                   # (x % (m*k)) % k -> x % k
-                return self.mod(whole.args[0], k)
+        inner = whole.args[1] if isinstance(whole, Op) and whole.name == "mod" else None
+        if isinstance(inner, Const) and int(inner.value) % k == 0:  # (x % (m*k)) % k -> x % k
+            return self.mod(whole.args[0], k)
         return op("mod", whole, index(k), dtype=INDEX)
 
     def _factor(self, terms: dict[Expr, int], constant: int, k: int) -> tuple[int, Expr, Expr] | None:
@@ -271,7 +271,7 @@ class Affine:
 
     def _safe(self, expr: Expr) -> bool:
         lo, hi = self.range(expr)
-        return -LARGE < lo and hi < LARGE
+        return lo > -LARGE and hi < LARGE
 
     def _compare(self, name: str, a: Expr, b: Expr) -> bool | None:
         """The truth of a comparison where the ranges tell."""

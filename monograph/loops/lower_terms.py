@@ -10,16 +10,18 @@ variable, which runs in order. `loops.lower_nest` turns both into loops with car
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from monograph.loops import nodes
 from monograph.loops.affine import Affine
 from monograph.loops.interpret import postorder
-from monograph.loops.nodes import Combine, Expr, Load, Op, Var
+from monograph.loops.nodes import Combine, Const, Expr, Load, Op, Var, const
 
-__all__ = ["Free", "Reduce", "Rewriter", "Scan", "Slot", "masked_load", "reduce", "scan", "slot", "subexpressions"]
+__all__ = [
+    "Free", "Reduce", "Rewriter", "Scan", "Slot", "fold_op", "identity", "masked_load", "reduce", "scan", "slot",
+]
 
 
 class Reduce(Expr):
@@ -72,6 +74,33 @@ def scan(token: str, position: int, variable: Var, inits: Sequence[Expr], nexts:
     args = (*inits, *nexts)
     return nodes.share(Scan, (token, position, variable, *args), inits[position].dtype, args, nexts[position].loc,
                        token=token, position=position, variable=variable)
+
+
+def identity(combine: Combine, dtype: torch.dtype) -> Const:
+    """The value that changes nothing when folded in."""
+    if combine is Combine.SUM or combine is Combine.XOR:
+        return const(0.0 if dtype.is_floating_point else False if dtype is torch.bool else 0, dtype)
+    if combine is Combine.PROD:
+        return const(1.0 if dtype.is_floating_point else 1, dtype)
+    if combine is Combine.AND:
+        return const(True, dtype) if dtype is torch.bool else const(-1, dtype)
+    if combine is Combine.OR:
+        return const(False, dtype) if dtype is torch.bool else const(0, dtype)
+    if dtype.is_floating_point:
+        return const(float("-inf") if combine is Combine.MAX else float("inf"), dtype)
+    info = torch.iinfo(dtype)
+    return const(info.min if combine is Combine.MAX else info.max, dtype)
+
+
+FOLDS = {
+    Combine.SUM: "add", Combine.PROD: "mul", Combine.MAX: "max", Combine.MIN: "min",
+    Combine.AND: "and", Combine.OR: "or", Combine.XOR: "xor",
+}
+
+
+def fold_op(affine: Affine, combine: Combine, x: Expr, y: Expr) -> Expr:
+    """One step of a fold."""
+    return affine.op(FOLDS[combine], x, y, dtype=x.dtype)
 
 
 class Free:
@@ -152,8 +181,3 @@ def masked_load(old: Load, index: Expr, mask: Expr | None = None, other: Expr | 
             return other
         mask = None
     return nodes.load(old.buffer, index, mask, other if mask is not None else None, loc=old.loc)
-
-
-def subexpressions(roots: Iterable[Expr], wanted: Callable[[Expr], bool]) -> list[Expr]:
-    """Those under `roots` that are wanted, arguments first."""
-    return [expr for expr in postorder(roots) if wanted(expr)]

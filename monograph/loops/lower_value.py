@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math as pymath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -25,8 +26,8 @@ from monograph.errors import CompileError
 from monograph.ir.graph import Node, Value
 from monograph.ir.types import ScalarType, TensorType
 from monograph.loops.affine import Affine, strides_of
-from monograph.loops.lower_terms import Free
-from monograph.loops.nodes import Buffer, Check, Const, Expr, Store, Var, const, index, load, var
+from monograph.loops.lower_terms import Free, fold_op, identity, reduce
+from monograph.loops.nodes import Buffer, Check, Combine, Const, Expr, Store, Var, const, index, load, var
 from monograph.schedule.kernel import Schedule
 from monograph.source import SourceLoc
 
@@ -34,6 +35,7 @@ __all__ = ["Coordinates", "Rule", "Values", "dtype_of", "shape_of"]
 
 Coordinates: TypeAlias = tuple[Expr, ...]
 Rule: TypeAlias = "Callable[[Values, Node, int, Coordinates], Expr]"
+UNROLLED = 9         # a 3x3 window
 SCALARS = {"int": torch.int64, "float": torch.float64, "bool": torch.bool}
 
 
@@ -109,6 +111,40 @@ class Values:
                 self.affine.extents[candidate] = extent
                 return candidate
         raise AssertionError
+
+    def fold(
+        self, combine: Combine, extents: Sequence[int], around: Sequence[Expr], body: Callable[[Coordinates], Expr],
+        dtype: torch.dtype,
+    ) -> Expr:
+        """The fold of `body(point)` over all points of a box; `around`: the coordinates it happens at.
+
+        A small box becomes one expression.
+        """
+        total = pymath.prod(extents)
+        if total == 0:
+            return identity(combine, dtype)
+        if total <= UNROLLED:
+            return self._unrolled(combine, extents, body)
+        avoid = frozenset[Var]().union(*(self.free(c) for c in around))
+        if self.mask is not None:
+            avoid |= self.free(self.mask)
+        point: list[Expr] = []
+        variables: list[Var] = []
+        for extent in extents:
+            if extent == 1:
+                point.append(index(0))
+                continue
+            variables.append(self.variable(extent, avoid.union(variables)))
+            point.append(variables[-1])
+        return reduce(combine, tuple(variables), body(tuple(point)))
+
+    def _unrolled(self, combine: Combine, extents: Sequence[int], body: Callable[[Coordinates], Expr]) -> Expr:
+        result: Expr | None = None
+        for point in itertools.product(*(range(extent) for extent in extents)):
+            element = body(tuple(index(i) for i in point))
+            result = element if result is None else fold_op(self.affine, combine, result, element)
+        assert result is not None
+        return result
 
     def domain(self, variable: Var, extent: int) -> Var:
         """Tell the range [0, extent) of a variable made elsewhere."""

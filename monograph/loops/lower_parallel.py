@@ -1,0 +1,128 @@
+"""Shares the outermost loops of a kernel among threads.
+
+A nest with enough work becomes one parallel loop: over as many outer serial loops as are perfectly nested, so that
+there are iterations enough for many threads, or over blocks of a vector loop that stands alone. Nothing depends on
+the number of threads: equal inputs give equal bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from monograph.loops import math
+from monograph.loops.affine import Affine
+from monograph.loops.interpret import postorder
+from monograph.loops.lower_domain import expressions, rewrite
+from monograph.loops.lower_terms import Rewriter
+from monograph.loops.nodes import Const, Expr, For, Load, Op, Stmt, fresh_var, index, op
+
+__all__ = ["parallelise", "work"]
+
+ENOUGH = 1 << 15            # operations below which a second thread costs more than it brings
+ITERATIONS = 64             # parallel iterations worth having
+SMALLEST = 1 << 12          # operations in one parallel iteration
+
+
+def work(body: Sequence[Stmt]) -> int:
+    """Operations of one execution, roughly."""
+    total = 0
+    for statement in body:
+        if isinstance(statement, For):
+            total += _extent(statement) * (work(statement.body) + _cost(statement.yields))
+        else:
+            total += _cost(expressions(statement)) + 1
+    return total
+
+
+def _extent(loop: For) -> int:
+    if isinstance(loop.lo, Const) and isinstance(loop.hi, Const):
+        return max(int(loop.hi.value) - int(loop.lo.value), 0)
+    return 4096
+
+
+def _cost(exprs: Sequence[Expr]) -> int:
+    total = 0
+    for expr in postorder(exprs):
+        if isinstance(expr, Load):
+            total += 1
+        elif isinstance(expr, Op) and expr.dtype is not torch.int64:
+            total += math.TABLE[expr.name].cost
+    return total
+
+
+def parallelise(affine: Affine, body: list[Stmt]) -> list[Stmt]:
+    """The same statements, large nests parallel."""
+    return [_parallel(affine, s) if isinstance(s, For) and work([s]) >= ENOUGH else s for s in body]
+
+
+def _parallel(affine: Affine, loop: For) -> Stmt:
+    if loop.carried or loop.kind == "parallel":
+        return loop
+    if loop.kind == "vector":
+        return _blocks(loop)
+    chain = [loop]
+    while _count(chain) < ITERATIONS and len(chain[-1].body) == 1:
+        inner = chain[-1].body[0]
+        if not isinstance(inner, For) or inner.carried or inner.kind != "serial":
+            break
+        chain.append(inner)
+    if len(chain) == 1:
+        loop.kind = "parallel"
+        return loop
+    return _merged(affine, chain)
+
+
+def _count(chain: Sequence[For]) -> int:
+    total = 1
+    for loop in chain:
+        total *= _extent(loop)
+    return total
+
+
+def _merged(affine: Affine, chain: list[For]) -> For:
+    """One parallel loop over the product of the chain's ranges."""
+    both = fresh_var("p")
+    total = _count(chain)
+    affine.extents[both] = total
+    replace: dict[Expr, Expr] = {}
+    rest = total
+    for loop in chain:
+        extent = _extent(loop)
+        rest //= extent
+        replace[loop.var] = affine.mod(affine.floordiv(both, rest), extent)
+    rewriter = Rewriter(affine, replace)
+    body = chain[-1].body
+    _rewrite_body(body, rewriter)
+    return For(both, index(0), index(total), "parallel", body=body)
+
+
+def _rewrite_body(body: list[Stmt], rewriter: Rewriter) -> None:
+    """Rewrite statements in place: loops keep their identity, carried values refer to them."""
+    for i, statement in enumerate(body):
+        if isinstance(statement, For):
+            statement.lo, statement.hi = rewriter(statement.lo), rewriter(statement.hi)
+            for entry in statement.carried:
+                entry.init = rewriter(entry.init)
+            _rewrite_body(statement.body, rewriter)
+            statement.yields = [rewriter(e) for e in statement.yields]
+        else:
+            body[i] = rewrite(statement, rewriter)
+
+
+def _blocks(loop: For) -> For:
+    """A vector loop cut into blocks."""
+    extent = _extent(loop)
+    each = max(work([loop]) // max(extent, 1), 1)
+    size = max(-(-extent // ITERATIONS), -(-SMALLEST // each))
+    size = -(-size // 256) * 256
+    if size >= extent:
+        return loop
+    block = fresh_var("p")
+    lo = op("mul", block, index(size), dtype=torch.int64)
+    hi = op("add", lo, index(size), dtype=torch.int64)
+    if extent % size:
+        hi = op("min", hi, index(extent), dtype=torch.int64)
+    inner = For(loop.var, lo, hi, "vector", unroll=loop.unroll, body=loop.body)
+    return For(block, index(0), index(-(-extent // size)), "parallel", body=[inner])
