@@ -8,6 +8,9 @@
           scratch tile = tile
           after the last block: finish, row by row, the elements no earlier tile has finished
 
+Short reductions over panels that all fit in the second-level cache visit the panels inside the tiles: then
+neighbouring results are stored one after the other.
+
 The finishing code (an epilogue of any size) stands once, in a loop over the rows of a tile that still is in
 the first-level cache: kernels stay small, and ragged last tiles need no code of their own.
 """
@@ -52,6 +55,7 @@ class Work:
     row: Callable[[Expr, int, Expr, Expr, Expr], Factor]        # start, m, p, kb, lane
     column: Callable[[Expr, Expr, Expr], Factor]                # p, kb, lane
     finish: Callable[[Expr, Expr, Expr, Expr], list[Stmt]]      # accumulated, row, p, column from the shift on
+    panels_inside: bool = False                                 # visit all panels of a tile, then the next tile
 
 
 def scratch(work: Work) -> Buffer:
@@ -61,6 +65,10 @@ def scratch(work: Work) -> Buffer:
 
 
 def statements(work: Work, partial: Buffer) -> list[Stmt]:
+    if work.panels_inside:
+        return tile.serial("t", 0, work.tiles, lambda t: tile.serial(
+            "p", 0, work.panels, lambda p: _tile(work, partial, t, p, index(0))))
+
     def block(kb: Expr) -> list[Stmt]:
         return tile.serial("p", 0, work.panels, lambda p: tile.serial(
             "t", 0, work.tiles, lambda t: _tile(work, partial, t, p, kb)))

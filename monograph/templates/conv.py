@@ -24,9 +24,11 @@ from monograph.templates.tile import Epilogue, Machine, Reduction
 
 __all__ = ["Plan", "Shape", "Spec", "build", "plan"]
 
-K_BLOCK = 384
-WHOLE_BLOCK = 640            # a whole reduction of this length is not cut
+WHOLE_BLOCK = 6144           # reductions up to this length are not cut: their panels stream from the second-level cache
+K_BLOCK = 1024
 SERIAL_FLOPS = 200_000
+PANELS_INSIDE_DEPTH = 256
+PANELS_INSIDE_BYTES = 256 * 1024
 STAGE_COST = 0.35            # cycles to copy one element, against 1 / 16 for a multiply-add
 
 
@@ -135,8 +137,8 @@ def _split(shape: Shape, chosen: tile.Tile, nr: int, panels: int, stage: bool) -
         tasks = shape.n * arith.ceil_div(shape.oh, rows) * arith.ceil_div(panels, group)
         tiles = arith.ceil_div(rows * shape.ow, chosen.mr)
         work = tiles * group * chosen.mr * nr * depth / 16
-        # Panels stream from the outer caches once per task; few tiles do not hide that.
-        work += group * nr * depth / 8
+        # Panels and pixels stream from the outer caches once per task.
+        work += (group * nr + rows * shape.ow) * depth / 8
         if stage:
             work += shape.input_rows(rows) * (shape.w + 2 * shape.padding[1]) * shape.c * STAGE_COST
         return arith.ceil_div(tasks, workers) * (work + 200)
@@ -210,7 +212,14 @@ class _Share:
             blocks=shape.kh * self.parts if cut.block else 1,
             reductions=self.reductions, rows=self.rows, columns=self.columns, row=self.row, column=self.column,
             finish=self.finish,
+            panels_inside=self.panels_inside(),
         )
+
+    def panels_inside(self) -> bool:
+        shape, cut = self.shape, self.cut
+        depth = shape.kh * shape.kw * self.depth
+        small = cut.panels * depth * cut.nr * self.spec.dtype.itemsize <= PANELS_INSIDE_BYTES
+        return not cut.block and depth <= PANELS_INSIDE_DEPTH and small
 
     # The reduction: (kh, kw, c) as loops, or kh and the part of a window's row taken from the block's number.
 
