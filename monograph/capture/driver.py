@@ -65,7 +65,7 @@ class _Attempt:
         try:
             captured = self._trace()
         finally:
-            marks = [snapshot.restore(), reset_tensors(tracer.entries)]
+            marks = [snapshot.restore(), reset_tensors(tracer.entries), tracer.draws.restore()]
         for mark in marks:
             if mark is not None:
                 raise errors.UnsupportedError(f"the program {mark} while it runs",

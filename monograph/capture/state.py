@@ -32,7 +32,6 @@ class Snapshot:
     def __init__(self, roots: Iterable[Any]) -> None:
         self.containers: dict[int, tuple[str, Any, Any]] = {}     # id -> (path, dict or list, copy)
         self.cells: list[tuple[str, Any, Any]] = []
-        self.generator = torch.default_generator.get_state()
         self.python_generator = random.getstate()
         self.grad_enabled = torch.is_grad_enabled()
         self.caches = [(cache, cache.cache_info().misses) for cache in _lru_caches()]
@@ -109,9 +108,6 @@ class Snapshot:
             if not _same(cell.cell_contents, content):
                 mark = mark or f"sets the variable {name} of an enclosing function"
                 cell.cell_contents = content
-        if not torch.equal(self.generator, torch.default_generator.get_state()):
-            torch.default_generator.set_state(self.generator)
-            mark = mark or "seeds or reads the random generator outside of tensor operations"
         if self.python_generator != random.getstate():
             random.setstate(self.python_generator)
             mark = mark or "draws from Python's random module"

@@ -18,6 +18,7 @@ from monograph import compat, errors
 from monograph.capture import blame, handlers, shape_rules, writes
 from monograph.capture.captured import Binding
 from monograph.capture.dims import dim, is_symbolic
+from monograph.capture.draws import Draws
 from monograph.capture.inputs import Entry, Fakes, Restart, add_graph_input, check_supported, flat_like, lies_inside
 from monograph.capture.joint import arrive
 from monograph.capture.layout import Layout
@@ -27,6 +28,7 @@ from monograph.capture.storage import Storage
 from monograph.capture.twins import METADATA, written
 from monograph.capture.views import NO_STEP, Step
 from monograph.ir.graph import Graph, Source, Value
+from monograph.ir.op import Op, Trait
 from monograph.ir.types import ScalarType, TensorType
 from monograph.ops import table
 
@@ -47,6 +49,7 @@ class Tracer(TorchDispatchMode):
         self.record = Recorder(self.graph)
         self.memory = Memory(self.record)
         self.fakes = Fakes(self.mode)
+        self.draws = Draws()
         self.flat = flat                              # real storages that must be flat bases
         self.describe = describe
         self.entries: list[Entry] = []
@@ -213,9 +216,9 @@ class Tracer(TorchDispatchMode):
             self._views(call, result, leaves, homes)
             return result
         results = flatten_result(result)
-        node = self.record.node(table.of_overload(call.func), self.encode(call.args), self.encode(call.kwargs),
-                                [result_type(leaf) for leaf in results])
-        for leaf, value in zip(results, node.results, strict=True):
+        values = self.node(table.of_overload(call.func), self.encode(call.args), self.encode(call.kwargs),
+                           [result_type(leaf) for leaf in results])
+        for leaf, value in zip(results, values, strict=True):
             if not isinstance(leaf, torch.Tensor):
                 continue
             if compat.storage_id(leaf) in homes:      # an op that may hand an operand through
@@ -223,6 +226,13 @@ class Tracer(TorchDispatchMode):
             else:
                 self.memory.add(leaf, value).factory = not call.tensors
         return result
+
+    def node(self, op: Op, args: Any, kwargs: Any, types: list[Any], *, blank: bool = False) -> tuple[Value, ...]:
+        """The results of a node of `op`; a random one may have been drawn before. `blank`: its first operand is no matter."""
+        if not op.has(Trait.RANDOM) or _draws_nothing(op, args, kwargs):
+            return self.record.node(op, args, kwargs, types).results
+        signature = (op.name, *types, args[1:] if blank else args, tuple(kwargs.items()))
+        return self.draws.draw(signature, lambda: self.record.node(op, args, kwargs, types).results, self.record.loc)
 
     def _views(self, call: Call, result: Any, leaves: list[torch.Tensor], homes: Any) -> None:
         if call.func in NO_STEP:
@@ -297,10 +307,11 @@ class Call:
         return result
 
     def argument(self, position: int) -> Any:
-        """The argument at a schema position, None when it was left out."""
+        """The argument at a schema position, its default when it was left out."""
         if position < len(self.args):
             return self.args[position]
-        return self.kwargs.get(self.func._schema.arguments[position].name)
+        declared = self.func._schema.arguments[position]
+        return self.kwargs.get(declared.name, declared.default_value)
 
 
 _composite: dict[Any, bool] = {}
@@ -311,6 +322,14 @@ def _is_composite(func: Any) -> bool:
     if known is None:
         known = _composite[func] = compat.is_composite(func)
     return known
+
+
+def _draws_nothing(op: Op, args: Any, kwargs: Any) -> bool:
+    """Attention may drop, and says so, but with probability 0 it leaves the generator alone."""
+    for position, parameter in enumerate(op.parameters):
+        if parameter.name == "dropout_p":
+            return (args[position] if position < len(args) else kwargs.get("dropout_p", parameter.default)) == 0
+    return False
 
 
 def flatten_result(result: Any) -> list[Any]:

@@ -90,8 +90,7 @@ def _twin(tracer: Tracer, call: Call, pure: Any) -> list[Any]:
     if any(argument.name == "dtype" for argument in pure._schema.arguments) and "dtype" not in kwargs and outs:
         kwargs["dtype"] = _targets(call)[0].dtype
     types = _types(tracer, pure, args, kwargs)
-    node = tracer.record.node(table.of_overload(pure), tracer.encode(args), tracer.encode(kwargs), types)
-    return list(node.results)
+    return list(tracer.node(table.of_overload(pure), tracer.encode(args), tracer.encode(kwargs), types))
 
 
 def _types(tracer: Tracer, pure: Any, args: Any, kwargs: Any) -> list[Any]:
@@ -108,9 +107,9 @@ def _random(tracer: Tracer, call: Call, pure: Any, targets: list[torch.Tensor]) 
     order = layout.order()
     sizes = [layout.sizes[d] for d in order]
     blank = tracer.record.full(sizes, 0, layout.dtype)
-    args, kwargs = (blank, *tracer.encode(call.args[1:])), tracer.encode(call.kwargs)
-    node = tracer.record.node(table.of_overload(pure), args, kwargs, [type_of(sizes, layout.dtype)])
-    return [tracer.record.permute(node.results[0], [order.index(d) for d in range(len(order))])]
+    args = (blank, *(tracer.encode(call.argument(i)) for i in range(1, len(call.func._schema.arguments) - 1)))   # less generator
+    values = tracer.node(table.of_overload(pure), args, {}, [type_of(sizes, layout.dtype)], blank=True)
+    return [tracer.record.permute(values[0], [order.index(d) for d in range(len(order))])]
 
 
 # -- metadata --------------------------------------------------------------------------------

@@ -119,3 +119,53 @@ def check(fn: Any, make: Any, *, state: Any = (), exact: bool = True) -> Capture
     assert expected[3] == actual[3]
     assert torch.equal(expected[4], actual[4])
     return captured
+
+
+def weights_of(results: Any) -> list[torch.Tensor]:
+    """Fixed, uneven tangents for the differentiable results."""
+    return [torch.arange(1.0, r.numel() + 1, dtype=r.dtype).reshape(r.shape) * 0.01 for r in results]
+
+
+def check_gradients(fn: Any, make: Any, *, wrt: Any = (), state: Any = ()) -> Captured:
+    """As `check`, and the gradients of all differentiable results by arguments and `wrt` equal eager's."""
+    before = [t.detach().clone() for t in state]
+
+    def reset() -> None:
+        with torch.no_grad():
+            for t, old in zip(state, before, strict=True):
+                t.copy_(old)
+
+    captured = trace(fn, make(), {})
+    reset()
+    joint = captured.joint
+    assert joint is not None
+    torch.manual_seed(0)
+    arguments = make()
+    leaves = [t for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
+    sources = [t for t in [*leaves, *wrt] if t.requires_grad]
+    expected = fn(*arguments)
+    flat = [t for t in pytree.tree_leaves(expected) if isinstance(t, torch.Tensor)]
+    outs = [t for t in flat if t.requires_grad and not any(t is leaf for leaf in [*leaves, *wrt])]
+    eager = torch.autograd.grad(outs, sources, weights_of(outs), allow_unused=True)
+    reset()
+
+    torch.manual_seed(0)
+    arguments = make()
+    flat_arguments = pytree.tree_leaves((tuple(arguments), {}))
+    tangents: dict[int, torch.Tensor] = dict(zip(sorted(joint.tangents), weights_of(outs), strict=True))
+    inputs = [b.resolve(flat_arguments, tangents) for b in captured.bindings]
+    outputs = evaluate(captured.graph, inputs, check=True)
+    with torch.no_grad():
+        actual = finish(captured, [t.detach() if isinstance(t, torch.Tensor) else t for t in inputs],
+                        outputs[:joint.forward_outputs])
+    for a, b in zip(pytree.tree_leaves(expected), pytree.tree_leaves(actual), strict=True):
+        torch.testing.assert_close(b.detach() if isinstance(b, torch.Tensor) else b, a.detach() if isinstance(a, torch.Tensor) else a)
+    sources = [t for t in [*[t for t in flat_arguments if isinstance(t, torch.Tensor)], *wrt] if t.requires_grad]
+    found = {id(inputs[i]): outputs[j] for i, j in joint.gradients.items()}
+    for source, gradient in zip(sources, eager, strict=True):
+        mine = found.get(id(source))
+        assert (mine is None) == (gradient is None), source.shape
+        if gradient is not None:
+            torch.testing.assert_close(mine, gradient)
+    reset()
+    return captured
