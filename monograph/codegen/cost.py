@@ -6,11 +6,12 @@ from monograph.codegen.facts import expressions, static_trips, walk
 from monograph.loops.math import TABLE
 from monograph.loops.nodes import Expr, For, Load, Op, Stmt, Store
 
-__all__ = ["body_cost", "is_small"]
+__all__ = ["body_cost", "is_small", "worthwhile_jam"]
 
 # Additions (of f32, vectorised) that take about as long as it takes to start and join the threads.
 SMALL = 40_000
 UNKNOWN_TRIPS = 64
+LONG_BODY = 24
 
 
 def body_cost(body: list[Stmt], seen: set[Expr]) -> float:
@@ -34,6 +35,20 @@ def body_cost(body: list[Stmt], seen: set[Expr]) -> float:
                 own *= 4 if not any(isinstance(s, For) for s in statement.body) else 1
         total += own
     return total
+
+
+def worthwhile_jam(loop: For) -> int:
+    """How many vectors of `loop` to compute at once, at most `loop.unroll`.
+
+    A long body fills the machine by itself: more vectors only make more code. A register tile (a loop
+    inside) gets what it asks for.
+    """
+    if any(isinstance(s, For) for s in loop.body):
+        return loop.unroll
+    seen: set[Expr] = set()
+    cost = body_cost(loop.body, seen)
+    cost += sum(TABLE[e.name].cost for e in walk(loop.yields, seen) if isinstance(e, Op) and e.name in TABLE)
+    return min(loop.unroll, 1 if cost > LONG_BODY else (2 if cost > LONG_BODY // 2 else loop.unroll))
 
 
 def is_small(loop: For, trips: int | None) -> bool:

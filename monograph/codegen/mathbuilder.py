@@ -126,6 +126,9 @@ class Math:
     def either(self, a: Value, b: Value) -> Value:
         return self.text.binary("or", a, b)
 
+    def all_true(self, like: Value) -> Value:
+        return Value("splat (i1 true)" if like.lanes else "true", "i1", like.lanes)
+
     # -- bits
 
     def bits(self, a: Value) -> Value:

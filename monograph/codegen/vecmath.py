@@ -27,6 +27,20 @@ def _hypot(m: Math, x: Value, y: Value) -> Value:
     return m.select(infinite, m.constant(float("inf"), x), plain)
 
 
+def _fmod(m: Math, x: Value, y: Value) -> Value:
+    """x - trunc(x/y) y, exact where the quotient is an exact integer; the rounded quotient may be one off."""
+    quotient = m.text.intrinsic("trunc", m.div(x, y))
+    limit = 2.0**22 if x.element == "float" else 2.0**51
+    plain = m.both(m.compare("olt", m.abs(quotient), limit), m.compare("olt", m.abs(y), float("inf")))
+    r = m.exact_fma(m.neg(quotient), y, x)
+    step = m.copysign(m.abs(y), x)
+    wrong_side = m.compare("olt", m.mul(r, m.copysign(m.constant(1.0, x), x)), 0.0)
+    r = m.select(wrong_side, m.add(r, step), r)
+    r = m.select(m.compare("oge", m.abs(r), m.abs(y)), m.sub(r, step), r)
+    unusual = m.text.binary("xor", plain, m.all_true(plain))
+    return m.rarely(unusual, m.copysign(r, x), lambda: libm.call(m, "fmod", x, y))
+
+
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     **{name: getattr(vecmath_exp, name) for name in ("exp", "exp2", "expm1", "sigmoid", "tanh", "sinh", "cosh")},
     **{name: getattr(vecmath_log, name) for name in ("log", "log2", "log10", "log1p", "asinh", "acosh", "atanh")},
@@ -34,5 +48,6 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     **{name: getattr(vecmath_error, name) for name in ("erf", "erfc", "erfinv", "digamma")},
     "pow": vecmath_log.pow_,
     "hypot": _hypot,
-    **{name: _libm(name) for name in ("lgamma", "fmod", "nextafter")},
+    "fmod": _fmod,
+    **{name: _libm(name) for name in ("lgamma", "nextafter")},
 }

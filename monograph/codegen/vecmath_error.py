@@ -69,12 +69,12 @@ def erfinv(m: Math, y: Value, single: bool = False) -> Value:
     a = m.abs(y)
     z = m.mul(y, y)
     central = m.div(m.mul(y, m.poly(z, tables.ERFINV_A)), m.poly(z, tables.ERFINV_B))
-    w = m.sqrt(m.neg(log(m, m.mul(m.sub(1.0, a), 0.5))))
+    w = m.sqrt(m.neg(log(m, m.mul(m.sub(1.0, a), 0.5), single)))
     tail = m.copysign(m.div(m.poly(w, tables.ERFINV_C), m.poly(w, tables.ERFINV_D)), y)
     x = m.select(m.compare("ole", a, 0.7), central, tail)
     for _ in range(2):
-        slope = m.mul(exp(m, m.neg(m.mul(x, x))), TWO_OVER_SQRT_PI)
-        x = m.sub(x, m.div(m.sub(erf(m, x), y), slope))
+        slope = m.mul(exp(m, m.neg(m.mul(x, x)), single), TWO_OVER_SQRT_PI)
+        x = m.sub(x, m.div(m.sub(erf(m, x, single), y), slope))
     x = m.select(m.compare("oeq", a, 1.0), m.copysign(m.constant(float("inf"), y), y), x)
     return m.select(m.compare("ogt", a, 1.0), m.constant(float("nan"), y), x)
 

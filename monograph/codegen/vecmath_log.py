@@ -18,6 +18,10 @@ ONE_BITS = 0x3FF0000000000000
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 LOG2E_HIGH, LOG2E_LOW = 1.4426950408889634, 2.0355273740931033e-17
 LOG10_2_HIGH, LOG10_2_LOW = 3.01029995663611771306e-01, 3.69423907715893078616e-13
+# The same for f32: the products of the first parts with small integers, or fractions, lose little.
+LOG2E_PARTS32 = (1.44269502162933349609, 1.92596299112661746887e-08)
+LOG10_2_PARTS32 = (0.301025390625, 4.60503898119521373889e-06)
+LOG10E_PARTS32 = (0.434294492006301879883, -1.01030509807943668e-08)
 SMALLEST_NORMAL = {"float": 1.1754943508222875e-38, "double": 2.2250738585072014e-308}
 TWO52_BITS = 0x4330000000000000
 
@@ -65,7 +69,12 @@ def log(m: Math, x: Value, single: bool = False) -> Value:
 
 
 def _log32(m: Math, x: Value) -> Value:
-    """N. Juffa's logf, below 0.9 ulp, with subnormals."""
+    k, r = _split32(m, x)
+    return _specials(m, x, m.fma(k, 0.693147182, r))
+
+
+def _split32(m: Math, x: Value) -> tuple[Value, Value]:
+    """(k, log of the fraction): N. Juffa's logf, below 0.9 ulp, with subnormals."""
     tiny = m.compare("olt", x, SMALLEST_NORMAL["float"])
     y = m.select(tiny, m.mul(x, 8388608.0), x)
     bits = m.bits(y)
@@ -79,38 +88,38 @@ def _log32(m: Math, x: Value) -> Value:
     r = m.fma(even, square, odd)
     for coefficient in tables.LOG32:
         r = m.fma(r, f, coefficient)
-    r = m.fma(r, square, f)
-    return _specials(m, x, m.fma(k, 0.693147182, r))
+    return k, m.fma(r, square, f)
 
 
 def _logarithm(m: Math, x: Value, single: bool, high: float, low: float, unit: tuple[float, float]) -> Value:
     """k * (high + low) + log(m) * unit."""
-    k, fraction = split(m, x, single)
-    part = log_fraction(m, fraction, single)
+    if x.element == "float":
+        k, part = _split32(m, x)
+    else:
+        k, fraction = split(m, x, single)
+        part = log_fraction(m, fraction, single)
     result = m.fma(k, high, m.fma(k, low, m.fma(part, unit[0], m.mul(part, unit[1]))))
     return _specials(m, x, result)
 
 
 def log2(m: Math, x: Value, single: bool = False) -> Value:
-    if x.element == "float":
-        return m.widened(lambda y: log2(m, y, True), x)
-    return _logarithm(m, x, single, 1.0, 0.0, (LOG2E_HIGH, LOG2E_LOW))
+    unit = LOG2E_PARTS32 if x.element == "float" else (LOG2E_HIGH, LOG2E_LOW)
+    return _logarithm(m, x, single, 1.0, 0.0, unit)
 
 
 def log10(m: Math, x: Value, single: bool = False) -> Value:
     if x.element == "float":
-        return m.widened(lambda y: log10(m, y, True), x)
+        return _logarithm(m, x, single, *LOG10_2_PARTS32, LOG10E_PARTS32)
     return _logarithm(m, x, single, LOG10_2_HIGH, LOG10_2_LOW, (0.4342944819032518, 1.098319650216765e-17))
 
 
 def log1p(m: Math, x: Value, single: bool = False) -> Value:
-    if x.element == "float":
-        return m.widened(lambda y: log1p(m, y, True), x)
     u = m.add(x, 1.0)
     lost = m.sub(x, m.sub(u, 1.0))
-    result = m.add(log(m, u, single), m.div(lost, u))
+    main = log(m, u, single)
     plain = m.both(m.compare("ogt", u, 0.0), m.compare("olt", u, float("inf")))
-    return m.select(m.compare("oeq", x, 0.0), x, m.select(plain, result, log(m, u, single)))
+    result = m.select(plain, m.add(main, m.div(lost, u)), main)
+    return m.select(m.compare("oeq", x, 0.0), x, result)
 
 
 def asinh(m: Math, x: Value, single: bool = False) -> Value:
@@ -119,8 +128,11 @@ def asinh(m: Math, x: Value, single: bool = False) -> Value:
     a = m.abs(x)
     z = m.mul(a, a)
     moderate = log1p(m, m.add(a, m.div(z, m.add(m.sqrt(m.add(z, 1.0)), 1.0))), single)
-    large = m.add(log(m, a, single), LN2)
-    return m.copysign(m.select(m.compare("ogt", a, 2.0**28), large, moderate), x)
+    if not single:              # there a^2 may overflow
+        large = m.add(log(m, a), LN2)
+        moderate = m.select(m.compare("ogt", a, 2.0**28), large, moderate)
+    result = m.select(m.compare("oeq", a, float("inf")), a, moderate)
+    return m.copysign(result, x)
 
 
 def acosh(m: Math, x: Value, single: bool = False) -> Value:
@@ -128,9 +140,10 @@ def acosh(m: Math, x: Value, single: bool = False) -> Value:
         return m.widened(lambda y: acosh(m, y, True), x)
     t = m.sub(x, 1.0)
     moderate = log1p(m, m.add(t, m.sqrt(m.fma(t, t, m.add(t, t)))), single)
-    large = m.add(log(m, x, single), LN2)
-    result = m.select(m.compare("ogt", x, 2.0**28), large, moderate)
-    return m.select(m.compare("olt", x, 1.0), m.constant(float("nan"), x), result)
+    if not single:
+        large = m.add(log(m, x), LN2)
+        moderate = m.select(m.compare("ogt", x, 2.0**28), large, moderate)
+    return m.select(m.compare("olt", x, 1.0), m.constant(float("nan"), x), moderate)
 
 
 def atanh(m: Math, x: Value, single: bool = False) -> Value:
@@ -176,16 +189,12 @@ def pow_(m: Math, x: Value, y: Value) -> Value:
     fine = m.both(m.compare("olt", a, float("inf")), m.compare("olt", m.abs(y), 2.0**60))
     if not single:
         fine = m.both(fine, m.either(zero, m.compare("oge", a, low)))
-    odd_case = m.text.binary("xor", fine, _all_true(fine))
+    odd_case = m.text.binary("xor", fine, m.all_true(fine))
     if single:
         fast = m.widened(lambda p, q: _pow_positive_single(m, p, q), a, y)
     else:
         fast = _pow_positive(m, a, y)
     return m.rarely(odd_case, _pow_signs(m, x, y, zero, fast), lambda: libm.call(m, "pow", x, y))
-
-
-def _all_true(like: Value) -> Value:
-    return Value("splat (i1 true)" if like.lanes else "true", "i1", like.lanes)
 
 
 def _pow_positive(m: Math, x: Value, y: Value) -> Value:
@@ -215,5 +224,5 @@ def _pow_signs(m: Math, x: Value, y: Value, zero: Value, result: Value) -> Value
     half = m.mul(y, 0.5)
     odd = m.both(whole, m.compare("une", m.text.intrinsic("trunc", half), half))
     result = m.select(odd, m.copysign(result, x), result)
-    invalid = m.both(m.compare("olt", x, 0.0), m.text.binary("xor", whole, _all_true(whole)))
+    invalid = m.both(m.compare("olt", x, 0.0), m.text.binary("xor", whole, m.all_true(whole)))
     return m.select(invalid, m.constant(float("nan"), x), result)

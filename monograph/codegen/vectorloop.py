@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from monograph.codegen.cost import worthwhile_jam
 from monograph.codegen.counting import counted
 from monograph.codegen.facts import static_trips
 from monograph.codegen.function import Bound, Function, Lanes, VectorLoop
@@ -46,7 +47,7 @@ def _static(fn: Function, vector: VectorLoop, trips: int) -> list[tuple[Value, .
     loop, lanes = vector.loop, vector.lanes
     assert isinstance(loop.lo, Const)
     lo = int(loop.lo.value)
-    jam = max(1, min(loop.unroll, trips // lanes))
+    jam = max(1, min(worthwhile_jam(loop), trips // lanes))
     steps = trips // (lanes * jam)
     middle = lo + steps * lanes * jam
     state: list[tuple[Value, ...]] = [() for _ in loop.carried]
@@ -69,7 +70,7 @@ def _static(fn: Function, vector: VectorLoop, trips: int) -> list[tuple[Value, .
 def _dynamic(fn: Function, vector: VectorLoop) -> list[tuple[Value, ...]]:
     loop, lanes, text = vector.loop, vector.lanes, fn.text
     lo, hi = fn.scalar(loop.lo), fn.scalar(loop.hi)
-    vector.jam = max(1, loop.unroll)
+    vector.jam = max(1, worthwhile_jam(loop))
     size = Value(str(lanes * vector.jam), "i64")
     groups = text.binary("sdiv", text.binary("sub", hi, lo), size)
     groups = text.call("llvm.smax.i64", "i64", 0, groups, Value("0", "i64"), attributes="")
