@@ -122,7 +122,7 @@ class Schedule:
     items: list[Item] = field(default_factory=list)
     layouts: dict[Value, Layout] = field(default_factory=dict)
     places: dict[Value, Place] = field(default_factory=dict)
-    packs: list[Pack] = field(default_factory=list)     # packs[k].packed has Place("derived", k)
+    packs: list[Pack] = field(default_factory=list)
     literals: list[Any] = field(default_factory=list)   # tensors behind Place("literal", l)
     arena_bytes: int = 0
     intermediate_bytes: int = 0     # the sum of all materialised intermediates, for the report

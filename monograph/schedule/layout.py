@@ -106,8 +106,9 @@ class _Walk:
             if base is value and value in self.laid.layouts:
                 continue
             affine = self.operands.lies(value) if base in self.laid.layouts else None
-            if affine is not None and not affine.offset:
-                item.operands[value] = Strided(base, affine.shape, affine.strides)
+            # Only in the arena can a tensor start in the middle of a value.
+            if affine is not None and (not affine.offset or not (base.node is None or base in self.pinned)):
+                item.operands[value] = Strided(base, affine.shape, affine.strides, affine.offset)
                 continue
             made = self.copy(value, None)
             shape: Strides = value.tensor.shape     # type: ignore[assignment]

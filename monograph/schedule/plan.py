@@ -36,22 +36,32 @@ def plan(graph: Graph, *, target: Target) -> Schedule:
     pinned.update(dict(moved.values()))
     laid = lay_out(facts, items(facts, groups), pinned, target.lanes)
     schedule = Schedule(graph, layouts=laid.layouts, packs=laid.packs)
-    _fixed_places(schedule, {output: base for output, (base, _) in moved.items()})
+    _fixed_places(schedule, laid, {output: base for output, (base, _) in moved.items()})
     _arena(schedule, laid, facts)
     return schedule
 
 
-def _fixed_places(schedule: Schedule, moved: dict[Value, Value]) -> None:
-    """Places of inputs, outputs and packed weights."""
+def _fixed_places(schedule: Schedule, laid: Laid, moved: dict[Value, Value]) -> None:
+    """Places of inputs, outputs and packed weights. What the prologue derives comes before the packs; where only a
+    pack reads it, it has no place of its own."""
     graph = schedule.graph
-    for i, value in enumerate(graph.inputs):
-        schedule.places[value] = Place("input", i)
+    given = derived = 0
+    read = {value for item in laid.items for value in item.inputs}
+    for value, source in zip(graph.inputs, graph.sources, strict=True):
+        if source.kind == "derived" and value not in read:
+            continue
+        if source.kind == "derived":
+            schedule.places[value] = Place("derived", derived)
+            derived += 1
+        else:
+            schedule.places[value] = Place("input", given)
+            given += 1
     for j, value in enumerate(graph.outputs):
         held = moved.get(value, value)
         schedule.places[held] = Place("output", j)
         schedule.layouts.setdefault(held, Layout(outputs.output_strides(value)))
     for k, pack in enumerate(schedule.packs):
-        schedule.places[pack.packed] = Place("derived", k)
+        schedule.places[pack.packed] = Place("derived", derived + k)
 
 
 def _arena(schedule: Schedule, laid: Laid, facts: fuse.Flow) -> None:

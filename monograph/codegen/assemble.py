@@ -1,0 +1,159 @@
+"""From a schedule to a program: slots, steps, derived weights, errors, object code.
+
+    program(schedule, target) -> Program
+    parts(schedule, target) -> Parts         the same with its kernels, before they are compiled
+
+Equal kernels are made and compiled once. Inputs of the program are those of the graph that are not derived.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from monograph.codegen import kernels
+from monograph.codegen.build import compile_kernels, compile_text
+from monograph.codegen.derived import derived_weights
+from monograph.codegen.identity import label, symbol
+from monograph.codegen.runner import IR
+from monograph.codegen.target import Target
+from monograph.errors import CompileError
+from monograph.ir.graph import Value
+from monograph.ir.types import TensorType
+from monograph.loops.nodes import Check, Kernel
+from monograph.runtime.program import Error, Library, Native, Program, Slot, SlotRef
+from monograph.schedule.kernel import Fused, Item, LibraryCall, Schedule, Strided, Template
+
+__all__ = ["Parts", "parts", "program"]
+
+
+@dataclass
+class Parts:
+    """A program without object code, its kernels, and the item behind each step."""
+
+    program: Program
+    kernels: list[Kernel] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+
+
+def program(schedule: Schedule, target: Target, jobs: int | None = None) -> Program:
+    """The program of a schedule, compiled for `target`."""
+    made = parts(schedule, target)
+    if made.kernels or made.program.derived:
+        made.program.objects = [*compile_kernels(made.kernels, target, jobs), runner(target)]
+    return made.program
+
+
+@functools.cache
+def runner(target: Target) -> bytes:
+    """The object of the step runner."""
+    return compile_text(IR, target)
+
+
+def parts(schedule: Schedule, target: Target) -> Parts:
+    """Everything but the object code."""
+    return _Assembly(schedule, target).run()
+
+
+class _Assembly:
+    def __init__(self, schedule: Schedule, target: Target) -> None:
+        graph = schedule.graph
+        self.schedule = schedule
+        self.target = target
+        self.machine = f"{target.cpu} {target.features} {target.vector_bits}"
+        given = [v for v, source in zip(graph.inputs, graph.sources, strict=True) if source.kind != "derived"]
+        self.program = Program(
+            inputs=[self.laid(value) for value in given], arena_bytes=schedule.arena_bytes,
+            outputs=[self.outward(value) for value in graph.outputs], literals=list(schedule.literals),
+            derived=derived_weights(schedule),
+        )
+        self.parts = Parts(self.program)
+        self.slots: dict[Any, int] = {}
+        self.kernels: dict[str, Kernel] = {}
+        self.errors: dict[tuple[Any, ...], int] = {}
+
+    def run(self) -> Parts:
+        for item in self.schedule.items:
+            step = self.library(item) if isinstance(item, LibraryCall) else self.native(item)
+            self.program.steps.append(step)
+            self.parts.items.append(item)
+        self.parts.kernels = list(self.kernels.values())
+        return self.parts
+
+    # Slots.
+
+    def laid(self, value: Value) -> TensorType:
+        """The type of a materialised value with the strides it has."""
+        if not isinstance(value.type, TensorType):
+            raise CompileError("a number computed at run time has no place in a native program yet",
+                               loc=value.node.loc if value.node else None)
+        return replace(value.type, strides=tuple(self.schedule.layouts[value].strides))
+
+    def outward(self, value: Value) -> TensorType:
+        """The type of a graph output with the strides the caller sees."""
+        type = self.laid(value)
+        return replace(type, strides=value.tensor.strides) if value.tensor.strides is not None else type
+
+    def slot(self, value: Value) -> int:
+        """The number of the slot of a materialised value."""
+        if value not in self.slots:
+            place = self.schedule.places[value]
+            self.slots[value] = len(self.program.slots)
+            self.program.slots.append(Slot(place.kind, place.position, self.laid(value)))
+        return self.slots[value]
+
+    def view(self, operand: Strided) -> int:
+        """The number of a slot for a view of a materialised value."""
+        key = (operand.value, operand.shape, operand.strides, operand.offset)
+        if key not in self.slots:
+            place = self.schedule.places[operand.value]
+            dtype = operand.value.tensor.dtype
+            assert not operand.offset or place.kind == "arena", place
+            position = place.position + operand.offset * dtype.itemsize if place.kind == "arena" else place.position
+            self.slots[key] = len(self.program.slots)
+            laid = TensorType(dtype, operand.shape, strides=operand.strides)
+            self.program.slots.append(Slot(place.kind, position, laid))
+        return self.slots[key]
+
+    # Steps.
+
+    def native(self, item: Fused | Template) -> Native:
+        name = symbol(item, self.schedule, self.machine)
+        kernel = self.kernels.get(name)
+        if kernel is None:
+            kernel = self.kernels[name] = kernels.kernel(item, self.schedule, name, self.target)
+        slots = tuple(self.slot(value) for value in (*item.inputs, *item.outputs))
+        errors = self.checks(kernel)
+        return Native(name, slots, bool(errors), label(item), errors)
+
+    def checks(self, kernel: Kernel) -> tuple[int, ...]:
+        """What each check code of a kernel means, by position; code 0 is none."""
+        checks = [statement for statement in kernel.statements() if isinstance(statement, Check)]
+        meaning = [0] * (1 + max((check.code for check in checks), default=-1))
+        for check in checks:
+            loc = check.loc
+            key = (check.exception, check.message, loc)
+            if key not in self.errors:
+                self.errors[key] = len(self.program.errors)
+                self.program.errors.append(Error(
+                    check.exception, check.message, loc.file if loc else "", loc.line if loc else 0,
+                ))
+            meaning[check.code] = self.errors[key]
+        return tuple(meaning)
+
+    def library(self, item: LibraryCall) -> Library:
+        node = item.node
+        if node.regions:
+            raise CompileError(f"{node.op.name} has no native program yet", loc=node.loc)
+
+        def read(operand: Any) -> Any:
+            if isinstance(operand, Value):
+                strided = item.operands.get(operand)
+                return SlotRef(self.slot(operand) if strided is None else self.view(strided))
+            return tuple(read(entry) for entry in operand) if isinstance(operand, tuple) else operand
+
+        stored = set(item.outputs)
+        results = tuple(self.slot(value) if value in stored else None for value in node.results)
+        operands = tuple(read(operand) for operand in node.operands)
+        return Library(node.op.name, operands, dict(node.attributes), results, node.op.name.split(".")[1])

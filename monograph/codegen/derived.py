@@ -1,0 +1,117 @@
+"""Weights a program derives once: what the prologue folds, and the packed copies that templates read.
+
+The order is that of `Place("derived", k)`: outputs of the prologue that items read, then packs. A folded weight that
+is only read in packed form is never kept unpacked: its part of the prologue and the packing steps are one recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from monograph.ir.graph import Graph, Node, Source, Value
+from monograph.ir.printer import print_graph
+from monograph.ir.types import TensorType
+from monograph.ops import evaluate
+from monograph.ops.build import Builder
+from monograph.ops.panels import Step
+from monograph.runtime import recipe
+from monograph.runtime.program import Derived
+from monograph.schedule.kernel import Pack, Schedule
+from monograph.schedule.views import row_major
+
+__all__ = ["derived_weights", "evaluator"]
+
+
+def derived_weights(schedule: Schedule) -> list[Derived]:
+    """The derived weights of a schedule, in the order of their places."""
+    graph = schedule.graph
+    numbers: dict[tuple[str, str], int] = {}
+    folded: dict[Value, int] = {}                    # derived input -> output of the prologue
+    for value, source in zip(graph.inputs, graph.sources, strict=True):
+        if source.kind == "derived":
+            folded[value] = int(source.path)
+        else:
+            numbers[source.kind, source.path] = len(numbers)
+    read = [value for value in folded if value in schedule.places]
+    made = [_folded(graph, numbers, folded[value], (), value.tensor) for value in read]
+    position = {value: k for k, value in enumerate(read)}
+    given = {v: n for n, v in enumerate(v for v in graph.inputs if v not in folded)}
+    for pack in schedule.packs:
+        type = replace(pack.packed.tensor, strides=row_major(pack.packed.tensor.shape))    # type: ignore[arg-type]
+        if pack.source not in folded:
+            made.append(_packed((given[pack.source],), pack, type))
+        elif pack.source in position:
+            made.append(_packed((("derived", position[pack.source]),), pack, type))
+        else:
+            made.append(_folded(graph, numbers, folded[pack.source], pack.steps, type))
+    return made
+
+
+def _packed(sources: tuple[Any, ...], pack: Pack, type: TensorType) -> Derived:
+    data = {"steps": [[name, list(numbers)] for name, numbers in pack.steps]}
+    return Derived(sources, data, recipe.computation(data), type)
+
+
+def _folded(
+    graph: Graph, numbers: dict[tuple[str, str], int], output: int, steps: Sequence[Step], type: TensorType
+) -> Derived:
+    """Output `output` of the prologue, with `steps` done to it."""
+    assert graph.prologue is not None
+    part, sources = _slice(graph.prologue, graph.prologue.outputs[output])
+    if steps:
+        _append(part, steps)
+    text = print_graph(part)
+    given = tuple(numbers[source.kind, source.path] for source in sources)
+    if type.strides is None:
+        type = replace(type, strides=row_major(type.shape))     # type: ignore[arg-type]
+    return Derived(given, {"graph": text}, _function(part), type)
+
+
+def _slice(prologue: Graph, wanted: Value) -> tuple[Graph, list[Source]]:
+    """The part of `prologue` that computes one of its values, and where its inputs come from.
+
+    Values are shared with it: those of the part's inputs keep their old `index`.
+    """
+    needed: set[Value] = {wanted}
+    nodes: list[Node] = []
+    for node in reversed(prologue.nodes):
+        if any(result in needed for result in node.results):
+            nodes.append(node)
+            needed.update(node.inputs)
+    kept = [(v, s) for v, s in zip(prologue.inputs, prologue.sources, strict=True) if v in needed]
+    inputs = [value for value, _ in kept]
+    sources = [source for _, source in kept]
+    part = Graph("derived", inputs, nodes[::-1], [wanted], list(sources), dict(prologue.symbols))
+    return part, sources
+
+
+def _append(part: Graph, steps: Sequence[Step]) -> None:
+    builder = Builder(part)
+    value = part.outputs[0]
+    for name, numbers in steps:
+        if name == "pad":
+            value = builder.call("aten.constant_pad_nd.default", value, numbers)
+        elif name == "reshape":
+            value = builder.call("aten.reshape.default", value, numbers)
+        elif name == "permute":
+            value = builder.call("aten.permute.default", value, numbers)
+        else:
+            value = builder.call("aten.slice.Tensor", value, *numbers)
+    part.outputs[0] = value
+
+
+def _function(part: Graph) -> Callable[..., torch.Tensor]:
+    def compute(*sources: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = evaluate.evaluate(part, sources)[0]
+        return result
+
+    return compute
+
+
+def evaluator(parse: Callable[[str], Graph]) -> recipe.Evaluate:
+    """What a loaded program needs to compute recipes that are graphs."""
+    return lambda text: _function(parse(text))
