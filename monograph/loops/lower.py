@@ -22,7 +22,15 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from monograph.ir.graph import Value
-from monograph.loops import lower_domain, lower_pointwise, lower_reduce, lower_view
+from monograph.loops import (
+    lower_domain,
+    lower_index,
+    lower_pointwise,
+    lower_reduce,
+    lower_scan,
+    lower_view,
+    lower_window,
+)
 from monograph.loops.lower_domain import Root
 from monograph.loops.lower_nest import Nest
 from monograph.loops.lower_parallel import parallelise
@@ -33,7 +41,8 @@ from monograph.schedule.kernel import Fused, Schedule
 __all__ = ["RULES", "Lowering", "lower"]
 
 RULES: dict[str, Rule] = {
-    **lower_view.RULES, **lower_pointwise.RULES, **lower_reduce.RULES,
+    **lower_view.RULES, **lower_pointwise.RULES, **lower_index.RULES, **lower_window.RULES, **lower_reduce.RULES,
+    **lower_scan.RULES,
 }
 
 

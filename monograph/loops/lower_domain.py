@@ -24,6 +24,7 @@ from monograph.loops.nodes import INDEX, Check, Const, Expr, Load, Op, Store, Va
 __all__ = ["Root", "expressions", "rewrite", "shape"]
 
 MAX_PIECES = 6
+MAX_ALONG_ONE = 24       # a cat of many parts
 SHORT = 8           # a loop this short is not worth the inner place
 
 
@@ -84,7 +85,7 @@ def _cut(values: Values, root: Root) -> list[Root]:
     for variable, points in cuts.items():
         extent = values.affine.extents[variable]
         edges = [0, *sorted(point for point in points if 0 < point < extent), extent]
-        if len(pieces) * (len(edges) - 1) <= MAX_PIECES:
+        if len(pieces) * (len(edges) - 1) <= (MAX_PIECES if len(cuts) > 1 else MAX_ALONG_ONE):
             pieces = [part for piece in pieces for part in _pieces(values, piece, variable, edges)]
     return pieces
 
@@ -96,13 +97,18 @@ def _flip_points(values: Values, comparison: Op) -> tuple[Var, list[int]] | None
     if len(terms) != 1:
         return None
     (variable, c), = terms.items()
-    if not isinstance(variable, Var) or abs(c) != 1:
+    if not isinstance(variable, Var):
         return None
-    zero = -constant * c                        # c*v + constant == 0 there
-    if comparison.name in ("eq", "ne"):
-        return variable, [zero, zero + 1]
-    strict = comparison.name in ("lt", "ge")    # changes between < 0 and >= 0
-    return variable, [zero if strict == (c > 0) else zero + 1]
+    if c < 0:
+        c, constant = -c, -constant
+        flipped = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(comparison.name, comparison.name)
+    else:
+        flipped = comparison.name
+    first_not_below = -(constant // c)          # smallest v with c*v + constant >= 0
+    first_above = -constant // c + 1            # smallest v with c*v + constant > 0
+    if flipped in ("eq", "ne"):
+        return variable, [first_not_below, first_above]
+    return variable, [first_not_below if flipped in ("lt", "ge") else first_above]
 
 
 def _pieces(values: Values, root: Root, variable: Var, edges: list[int]) -> list[Root]:

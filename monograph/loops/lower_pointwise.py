@@ -303,7 +303,7 @@ def _table() -> dict[str, Pointwise]:
         table[name] = Pointwise("promoted", _is(name))
     for name, op in (("maximum", "max"), ("minimum", "min"), ("fmax", "fmax"), ("fmin", "fmin")):
         table[name] = Pointwise("result", lambda m, a, b, op=op: _extremum(m, op, a, b))
-    for name in ("atan2", "nextafter", "hypot", "copysign"):
+    for name in ("atan2", "hypot", "copysign"):
         table[name] = Pointwise("result", lambda m, a, b, name=name: m(name, m.lift(a), m.lift(b)))
     for name, op in (("left_shift", "shl"), ("right_shift", "shr")):
         table[f"bitwise_{name}"] = table[f"__{'l' if op == 'shl' else 'r'}shift__"] = Pointwise("result", _shift(op))
@@ -338,12 +338,13 @@ def _table() -> dict[str, Pointwise]:
         "nan_to_num": _nan_to_num,
         "clone": lambda m, x, *_: x, "_to_copy": lambda m, x, *_: x, "convert_element_type": lambda m, x, *_: x,
         "alias": lambda m, x: x, "detach": lambda m, x: x, "lift_fresh_copy": lambda m, x: x,
-        "contiguous": lambda m, x, *_: x, "conj_physical": lambda m, x: x, "real": lambda m, x: x,
+        "lift_fresh": lambda m, x: x, "contiguous": lambda m, x, *_: x, "conj_physical": lambda m, x: x, "real": lambda m, x: x,
         "resolve_conj": lambda m, x: x, "resolve_neg": lambda m, x: x,
     }
     table.update((name, Pointwise("raw", fn)) for name, fn in raw.items())
     table["where"] = Pointwise("moved", _where)
     table["masked_fill"] = Pointwise("moved", _masked_fill)
+    table["nextafter"] = Pointwise("moved", lower_special.nextafter)
     table["signbit"] = Pointwise("promoted", _signbit)
     return table
 

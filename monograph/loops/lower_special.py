@@ -10,7 +10,10 @@ import math as pymath
 from collections.abc import Callable
 from typing import Any
 
-from monograph.loops.lower_scalar import Scalars
+import torch
+
+from monograph.loops.lower_scalar import Scalars, number
+from monograph.loops.math import HALF
 from monograph.loops.nodes import Const, Expr
 
 __all__ = ["FUNCTIONS", "integer_pow"]
@@ -86,6 +89,20 @@ def integer_pow(m: Scalars, base: Expr, exponent: Expr) -> Expr:
     odd = m("ne", m("and", exponent, 1), 0)
     inverse = m.select(m.eq(base, 1), 1, m.select(m.eq(base, -1), m.select(odd, m.lift(-1), m.lift(1)), m.lift(0)))
     return m.select(m.lt(exponent, 0), inverse, result)
+
+
+def nextafter(m: Scalars, x: Expr, y: Expr) -> Expr:
+    """The next number of x's own dtype; the halves step through their bits, which are ordered like the numbers."""
+    if x.dtype not in HALF:
+        return m("nextafter", x, y)
+    a, b = m.cast(x, torch.float32), m.cast(y, torch.float32)
+    bits = m.bits(x, torch.int16)
+    away = m("xor", m.gt(b, a), m.lt(a, 0.0))
+    step = m.add(bits, m.select(away, number(1, torch.int16), number(-1, torch.int16)))
+    least = m.select(m.gt(b, 0.0), number(1, torch.int16), number(-(2**15) + 1, torch.int16))
+    moved = m.bits(m.select(m.eq(a, 0.0), least, step), x.dtype)
+    same = m.select(m.eq(a, b), y, moved)
+    return m.select(m("isnan", a), x, m.select(m("isnan", b), y, same))
 
 
 # Activations and their gradients.

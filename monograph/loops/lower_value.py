@@ -75,7 +75,7 @@ class Values:
         self.targets = {value: self._buffer(value, f"out{i}") for i, value in enumerate(item.outputs)}
         self._bound: dict[Value, Callable[[Coordinates], Expr]] = {}
         self._memo: dict[tuple[Any, ...], Expr] = {}
-        self._tokens = itertools.count()
+        self._numbers: dict[tuple[object, ...], int] = {}
 
     # Buffers.
 
@@ -151,9 +151,9 @@ class Values:
         self.affine.extents[variable] = extent
         return variable
 
-    def token(self, node: Node) -> str:
-        """A name for a scan."""
-        return f"{node.op.name}#{next(self._tokens)}"
+    def number(self, *key: object) -> int:
+        """A number for `key`, the same for equal keys."""
+        return self._numbers.setdefault(key, len(self._numbers))
 
     # Values.
 
@@ -185,6 +185,8 @@ class Values:
 
     def load(self, buffer: Buffer, position: Expr, loc: SourceLoc | None = None) -> Expr:
         """buffer[position], masked when the position may be outside."""
+        if buffer.size == 0:
+            return const(False if buffer.dtype is torch.bool else 0, buffer.dtype)
         if self.mask is None or self.affine.inside(position, buffer.size):
             return load(buffer, position, loc=loc)
         if isinstance(self.mask, Const) and not self.mask.value:
