@@ -62,13 +62,21 @@ class _Expansion:
 
     def open(self, node: Node) -> list[Value | None] | None:
         """The values that stand for the results of `node`, its opened nodes written; None if it stays whole."""
-        builder = Builder(self.done, loc=node.loc)
+        scratch = Graph()
+        builder = Builder(scratch, loc=node.loc)
         rule = RULES.get(node.op.name)
-        if rule is not None:
-            made = rule(builder, node)
-            if made is not None:
-                return list(made) if isinstance(made, tuple) else [made]
-        return record.splice(builder, node)
+        made = rule(builder, node) if rule is not None else None
+        if made is not None:
+            results = list(made) if isinstance(made, tuple) else [made]
+        else:
+            scratch.nodes.clear()
+            spliced = record.splice(builder, node)
+            if spliced is None:
+                return None
+            results = spliced
+        for inner in scratch.nodes:
+            self.visit(inner)
+        return [None if value is None else self.mapping.get(value, value) for value in results]
 
     def name(self, old: Value, new: Value) -> None:
         if new.node is not None and not new.name:

@@ -22,6 +22,7 @@ from monograph.ir.op import Op, Trait
 from monograph.ir.types import TensorType, Type
 from monograph.ops import families, table
 from monograph.ops.build import Builder
+from monograph.ops.rules import RULES
 
 __all__ = ["Recipe", "recipe", "splice"]
 
@@ -165,6 +166,8 @@ class _Tape(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = table.op_name(func)
+        if name.startswith("prim."):        # questions such as prim.device, not computations
+            return func(*args, **kwargs)
         if name in ALIASES:
             name, args, kwargs = ALIASES[name](*args, **kwargs)
             func = table.overload(name)
@@ -218,11 +221,14 @@ class _Tape(TorchDispatchMode):
             if wanted.intersection(range(step.first, step.first + len(step.types))):
                 kept.append(step)
                 wanted.update(_indices(step.operands))
+        if any(step.op is node.op for step in kept):
+            return None       # no progress
         return Recipe(tuple(reversed(kept)), tuple(outputs))
 
 
 def _covered(name: str) -> bool:
-    return name in families.KERNELS or name in families.TEMPLATE
+    """Whether a kernel, a template or a rule of ours takes the op."""
+    return name in families.KERNELS or name in families.TEMPLATE or name in RULES
 
 
 def _indices(operand: Any) -> Iterator[int]:
@@ -246,6 +252,41 @@ def _convert(x: Any, dtype: torch.dtype) -> Call:
     return "aten._to_copy.default", (x,), {"dtype": dtype}
 
 
+def _sum(x: Any, dims: Sequence[int], *, output_dtype: torch.dtype | None = None) -> Call:
+    return "aten.sum.dim_IntList", (x, dims), {"dtype": output_dtype}
+
+
+def _var(x: Any, dims: Sequence[int], correction: Any, *, output_dtype: Any = None) -> Call:
+    if output_dtype not in (None, x.dtype):
+        raise _Refused("prims.var with a dtype")
+    return "aten.var.correction", (x, dims), {"correction": correction}
+
+
+def _broadcast_in_dim(x: Any, shape: Sequence[int], dims: Sequence[int]) -> Call:
+    sizes = [1] * len(shape)
+    for size, dim in zip(x.shape, dims):
+        sizes[dim] = size
+    return "aten.expand.default", (torch.ops.aten.view.default(x, sizes), shape), {}
+
+
+def _iota(length: int, *, start: int, step: int, dtype: Any, device: Any, requires_grad: bool) -> Call:
+    return "aten.arange.start_step", (start, start + length * step, step), {"dtype": dtype, "device": device}
+
+
+def _full_like(x: Any, value: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> Call:
+    return "aten.full.default", (x.shape, value), {"dtype": dtype or x.dtype, "device": device or x.device}
+
+
 ALIASES: dict[str, Callable[..., Call]] = {
     "prims.convert_element_type.default": _convert,
+    "prims.sum.default": _sum,
+    "prims.var.default": _var,
+    "prims.broadcast_in_dim.default": _broadcast_in_dim,
+    "prims.iota.default": _iota,
+    "aten.full_like.default": _full_like,
+    **{f"prims.{name}.default": _renamed(f"aten.{name}.Tensor") for name in (
+        "add", "sub", "mul", "div", "eq", "ne", "lt", "gt", "le", "ge")},
+    **{f"prims.{name}.default": _renamed(f"aten.{name}.default") for name in (
+        "abs", "neg", "exp", "log", "sin", "cos", "tanh", "sqrt", "rsqrt", "floor", "ceil", "round", "isfinite",
+        "maximum", "minimum", "lgamma", "digamma", "erf", "reciprocal", "clone")},
 }

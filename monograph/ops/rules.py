@@ -1,4 +1,4 @@
-"""The rules of decomposition by op name, one module per family."""
+"""The rules of decomposition by op name, gathered from the modules of the families."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from monograph.ir.graph import Node, Value
+from monograph.ops import decompose_activation, decompose_move, decompose_norm, decompose_reduce
 from monograph.ops.build import Builder
 
 __all__ = ["RULES", "Rule"]
 
 Rule: TypeAlias = "Callable[[Builder, Node], Value | tuple[Value | None, ...] | None]"
 
-RULES: dict[str, Rule] = {}
+RULES: dict[str, Rule] = {
+    **decompose_activation.RULES,
+    **decompose_move.RULES,
+    **decompose_norm.RULES,
+    **decompose_reduce.RULES,
+}
