@@ -6,6 +6,7 @@ One function or constant per name; where torch lacks it the import fails here, b
 from __future__ import annotations
 
 import contextlib
+import logging
 import ctypes
 import functools
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
     "FakeTensor", "NEEDS_VALUE", "below_autograd", "composite_kernel", "current_backward_sequence", "fake_from_storage",
-    "NO_FAKE_KERNEL", "is_composite", "last_sequence", "run_fake", "set_version", "symbolic_fake_mode",
+    "NO_FAKE_KERNEL", "is_composite", "quiet_fakes", "last_sequence", "run_fake", "set_version", "symbolic_fake_mode",
     "after_optimizer_step", "decomposition", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",
     "empty_strided_cpu", "fake_tensor_mode", "function_mode_depth", "functorch_level", "global_module_hooks",
     "impl_address", "kernels_only", "overload", "plain_torch", "schema_arguments", "storage_address", "storage_id",
@@ -248,3 +249,14 @@ def decomposition(func: Any) -> Any:
 def composite_kernel_of(func: Any, *args: Any, **kwargs: Any) -> Any:
     """`composite_kernel` with the arguments spelt as in a call."""
     return composite_kernel(func, args, kwargs)
+
+
+@contextlib.contextmanager
+def quiet_fakes() -> Iterator[None]:
+    """Fake kernels that fail inside write nothing to the log; their exceptions tell."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")    # 2.13
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before

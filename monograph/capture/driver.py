@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from monograph import errors
+from monograph import compat, errors
 from monograph.capture import blame
 from monograph.capture.boundary import Seal, remove_dead
 from monograph.capture.captured import Binding, Captured
@@ -19,6 +19,7 @@ from monograph.capture.joint import differentiable, record_backward, refuse_inpu
 from monograph.capture.names import Names
 from monograph.capture.state import Snapshot, reset_tensors
 from monograph.capture.tracer import Tracer
+from monograph.capture.tree import is_size
 from monograph.ir.graph import Source
 
 __all__ = ["trace"]
@@ -52,8 +53,9 @@ class _Attempt:
         self.fn = fn
         self.grad = grad
         self.hooks = hooks
-        self.leaves, self.spec = pytree.tree_flatten((tuple(args), dict(kwargs)))
-        self.paths = [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path((tuple(args), dict(kwargs)))[0]]
+        self.call = (tuple(args), dict(kwargs))
+        self.leaves = pytree.tree_leaves(self.call)
+        self.paths = [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(self.call)[0]]
         self.roots = [fn, *self.leaves] if roots is None else list(roots)
         self.names = Names(self.roots)
         self.tracer = Tracer(flat, self.names.source)
@@ -63,7 +65,8 @@ class _Attempt:
         tracer = self.tracer
         snapshot = Snapshot(self.roots)
         try:
-            captured = self._trace()
+            with compat.quiet_fakes():
+                captured = self._trace()
         finally:
             marks = [snapshot.restore(), reset_tensors(tracer.entries), tracer.draws.restore()]
         for mark in marks:
@@ -75,20 +78,30 @@ class _Attempt:
     def _trace(self) -> Captured:
         tracer = self.tracer
         with torch.set_grad_enabled(torch.is_grad_enabled() or bool(self.grad)):
-            fakes = [self._argument(i, leaf) for i, leaf in enumerate(self.leaves)]
-            args, kwargs = pytree.tree_unflatten(fakes, self.spec)
+            args, kwargs = given = self._arguments()
+            before, spec = pytree.tree_flatten(given)
             with tracer, UserMode(tracer):
                 with ExitStack() as stack:
                     for hook in self.hooks:
                         stack.enter_context(hook)
                     result = self.fn(*args, **kwargs)
+                after, changed = pytree.tree_flatten(given)
+                if changed != spec or any(a is not b for a, b in zip(before, after, strict=True)):
+                    raise errors.UnsupportedError("the program changes a list or dict that it was given",
+                                                  hint="return a new one instead")
                 return self._seal(result)
 
-    def _argument(self, position: int, leaf: Any) -> Any:
-        if not isinstance(leaf, torch.Tensor):
-            return leaf
-        path = _argument_path(self.paths[position])
-        return self.tracer.enter(leaf, Source("argument", path), Binding("argument", leaf=position, path=path))
+    def _arguments(self) -> tuple[Any, dict[str, Any]]:
+        """The call's arguments with fakes for tensors, in containers of their own."""
+        leaves, spec = pytree.tree_flatten(self.call, is_leaf=is_size)
+        given, position = [], 0
+        for leaf in leaves:
+            if isinstance(leaf, torch.Tensor):
+                path = _argument_path(self.paths[position])
+                leaf = self.tracer.enter(leaf, Source("argument", path), Binding("argument", leaf=position, path=path))
+            given.append(leaf)
+            position += len(leaf) if is_size(leaf) else 1
+        return pytree.tree_unflatten(given, spec)
 
     def _seal(self, result: Any) -> Captured:
         tracer, joint = self.tracer, None

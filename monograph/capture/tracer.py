@@ -15,7 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from monograph import compat, errors
-from monograph.capture import blame, handlers, shape_rules, writes
+from monograph.capture import blame, by_example, handlers, shape_rules, writes
 from monograph.capture.captured import Binding
 from monograph.capture.dims import dim, is_symbolic
 from monograph.capture.draws import Draws
@@ -196,7 +196,12 @@ class Tracer(TorchDispatchMode):
             result = rule(self, func, args, kwargs)
             if result is not NotImplemented:
                 return result
-        return compat.run_fake(self.mode, func, args, kwargs)
+        try:
+            return compat.run_fake(self.mode, func, args, kwargs)
+        except compat.NEEDS_VALUE:
+            raise
+        except Exception as failure:     # whatever torch's kernel raises: eager decides
+            return by_example.result_or_error(self.mode, func, args, kwargs, failure)
 
     def again(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record another op in place of the one that arrived."""

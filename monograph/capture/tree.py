@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-__all__ = ["Tree", "flatten"]
+__all__ = ["Tree", "flatten", "is_size"]
 
 DEEPEST = 6
 PLAIN = (int, float, bool, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size, type)
@@ -60,6 +60,10 @@ class Tree:
         return pytree.tree_unflatten(values, self.spec)
 
 
+def is_size(value: Any) -> bool:
+    return type(value) is torch.Size
+
+
 def flatten(result: Any, is_traced: Callable[[Any], bool]) -> tuple[list[Any], Tree]:
     """The leaves of a result and the tree to build it again."""
     leaves: list[Any] = []
@@ -71,7 +75,7 @@ def flatten(result: Any, is_traced: Callable[[Any], bool]) -> tuple[list[Any], T
 
 
 def _flatten(result: Any, is_traced: Callable[[Any], bool], leaves: list[Any], made: list[Any]) -> Tree:
-    entries, spec = pytree.tree_flatten(result)
+    entries, spec = pytree.tree_flatten(result, is_leaf=is_size)     # pytree would make a tuple of it
     parts: list[Part] = []
     for entry in entries:
         if isinstance(entry, (torch.Tensor, *PLAIN)) or not _holds(entry, is_traced, 0):

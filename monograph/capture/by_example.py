@@ -1,0 +1,58 @@
+"""When a fake kernel fails: run the op for real on made-up tensors.
+
+Either the op fails in eager too, and then with eager's own exception, or it works and shows what its
+result looks like: some fake kernels are stricter than eager or missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from monograph import compat
+
+__all__ = ["result_or_error"]
+
+LARGEST = 1 << 24       # elements of all arguments together
+
+
+def result_or_error(mode: Any, func: Any, args: Any, kwargs: Any, failure: Exception) -> Any:
+    """A fake result shaped as eager's, or eager's exception; `failure` itself where neither can be had."""
+    size = [0]
+    with compat.plain_torch():
+        made = _real((args, kwargs), size)
+    if made is None or size[0] > LARGEST:
+        raise failure
+    with compat.plain_torch(), torch.random.fork_rng(devices=[]):
+        result = func(*made[0], **made[1])
+    if func._schema.is_mutable:
+        raise failure
+    return _fake(mode, result)
+
+
+def _real(value: Any, size: list[int]) -> Any:
+    if isinstance(value, torch.Tensor):
+        size[0] += value.untyped_storage().nbytes()
+        if size[0] > LARGEST:
+            return None
+        count = value.untyped_storage().nbytes() // value.element_size()
+        memory = torch.ones(count, dtype=value.dtype) if value.is_floating_point() else torch.zeros(count, dtype=value.dtype)
+        real = memory.as_strided(value.shape, value.stride(), value.storage_offset())
+        if value.is_floating_point() and value.dim() >= 2 and value.shape[-1] == value.shape[-2]:
+            real = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype).copy_(torch.eye(value.shape[-1]))
+        return real
+    if isinstance(value, (list, tuple)):
+        return type(value)(_real(entry, size) for entry in value)
+    if isinstance(value, dict):
+        return {name: _real(entry, size) for name, entry in value.items()}
+    return value
+
+
+def _fake(mode: Any, value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        args = (tuple(value.shape), value.stride())
+        return compat.run_fake(mode, torch.ops.aten.empty_strided.default, args, {"dtype": value.dtype, "device": value.device})
+    if isinstance(value, (list, tuple)):
+        return type(value)(_fake(mode, entry) for entry in value)
+    return value
