@@ -8,6 +8,7 @@ cannot be, the same work is done under it. No mid-end passes run: vectors are ex
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import threading
 from collections.abc import Sequence
@@ -49,10 +50,18 @@ def assembly(kernel: Kernel, target: Target) -> str:
 def compile_text(text: str, target: Target, *, assembly: bool = False) -> bytes:
     """Object code (or assembly) of a module's text."""
     initialise()
+    _set_options()
     library = _library()
     if library is None:
         return _compile_locked(text, target, assembly)
     return _compile_free(library, text, target, assembly)
+
+
+@functools.cache
+def _set_options() -> None:
+    # Loop strength reduction takes half the time of compiling a register tile and gains nothing: emission has
+    # hoisted the addresses already. (Measured on GEMM and convolution tiles: 57 -> 31 ms, equal speed.)
+    llvm.set_option("monograph", "-disable-lsr")
 
 
 def _compile_locked(text: str, target: Target, assembly: bool) -> bytes:
