@@ -16,18 +16,20 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from monograph.api import capture, compile, disable
-    from monograph.tools.explain import explain
-    from monograph.tools.verify import verify
+    from monograph.api import capture as capture
+    from monograph.api import compile as compile
+    from monograph.api import disable as disable
+    from monograph.tools.explain import explain as explain
+    from monograph.tools.verify import verify as verify
 
 __version__ = "0.1.0"
 
 _HOME = {
     "capture": "monograph.api", "compile": "monograph.api", "disable": "monograph.api",
     "explain": "monograph.tools.explain", "verify": "monograph.tools.verify",
-    "CaptureError": "monograph.errors", "CompileError": "monograph.errors", "DataDependentError": "monograph.errors",
-    "DeviceError": "monograph.errors", "InputError": "monograph.errors", "MismatchError": "monograph.errors",
-    "MonographError": "monograph.errors", "UnsupportedError": "monograph.errors", "VerificationError": "monograph.errors",
+    **dict.fromkeys(
+        ("CaptureError", "CompileError", "DataDependentError", "DeviceError", "InputError", "MismatchError",
+         "MonographError", "UnsupportedError", "VerificationError"), "monograph.errors"),
 }
 __all__ = sorted([*_HOME, "__version__"])
 

@@ -99,7 +99,7 @@ def capture_call(
         raise TraceFailed(error) from error
     captured.graph.name = getattr(function, "__name__", type(function).__name__)
     facts = [*ambient, *reads.facts.values()]
-    fetched = _fetched(facts, traced)
+    fetched, facts = _fetched(facts, traced)
     captured = _rebind(captured, fetched, len(leaves))
     guard = _guard(facts, fetched, captured, reads, args, kwargs)
     return Capture(captured, guard, traced, time.perf_counter() - start)
@@ -113,15 +113,21 @@ def written(captured: Captured) -> set[int]:
 # Guard
 
 
-def _fetched(facts: Sequence[Fact], traced: Traced) -> list[Fact]:
-    """Places whose tensor the program replaces at every call (`self.state = new`): read anew, not compared."""
+def _fetched(facts: Sequence[Fact], traced: Traced) -> tuple[list[Fact], list[Fact]]:
+    """Places whose tensor the program replaces at every call (`self.state = new`): read anew, not compared.
+
+    One fact per tensor, and the facts that are left to compare.
+    """
     places = {(id(change.container), id(change.before)) for change in traced.changes
               if isinstance(change.before, torch.Tensor) and isinstance(change.container, dict)}
-    found = {}
+    found: dict[int, Fact] = {}
+    compared = []
     for fact in facts:
-        if fact.test == "same" and len(fact.objects) >= 1 and (id(fact.objects[0]), id(fact.want)) in places:
+        if fact.test == "same" and fact.objects and (id(fact.objects[0]), id(fact.want)) in places:
             found.setdefault(id(fact.want), fact)
-    return list(found.values())
+        else:
+            compared.append(fact)
+    return list(found.values()), compared
 
 
 def _rebind(captured: Captured, fetched: Sequence[Fact], leaves: int) -> Captured:
@@ -145,7 +151,7 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
             tensors.setdefault(id(binding.tensor), (binding.tensor, binding.path))
     for fact in fetched:
         tensors.pop(id(fact.want), None)
-    stable = [fact for fact in facts if fact not in fetched and fact.holds()]
+    stable = [fact for fact in facts if fact.holds()]
     overlap = bool(captured.boundary.writes or captured.boundary.relayouts) or any(b.flat for b in captured.bindings)
     weights, labels = zip(*tensors.values()) if tensors else ((), ())
     return generate(stable, Arguments(args, kwargs, overlap=overlap), weights, labels, fetched)

@@ -124,7 +124,8 @@ class Dispatcher:
         """Run plainly. What the program raises while it is traced it raises here too, in eager's own words."""
         result = self.function(*args, **kwargs)
         if why is not None and not isinstance(why, CaptureError) and self.options.fullgraph:
-            raise UnsupportedError(f"{self.name} runs eagerly, but tracing it raised {type(why).__name__}: {why}") from why
+            what = f"{self.name} runs eagerly, but tracing it raised {type(why).__name__}: {why}"
+            raise UnsupportedError(what) from why
         if not self.refused:
             warnings.warn(f"{self.name} runs eagerly: {why}", stacklevel=4)
         self.refused.add(signature(args, kwargs))

@@ -47,7 +47,7 @@ _compiled_classes: weakref.WeakSet[type] = weakref.WeakSet()
 
 
 def _subclass(cls: type[nn.Module]) -> type:
-    """The compiled counterpart of a module class. It keeps the name, so that code which prints or compares it goes on."""
+    """The compiled counterpart of a module class. It keeps the name, for code that prints or compares it."""
     found = _classes.get(cls)
     if found is None:
         namespace = {

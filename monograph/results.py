@@ -108,7 +108,8 @@ def is_whole(result: Fresh, type: Any) -> bool:
 def _over(text: Text, base: str, result: Fresh | InputView, dtype: torch.dtype, absolute: bool) -> str:
     sizes, strides = text.name(tuple(result.sizes)), text.name(tuple(result.strides))
     if dtype is not result.dtype:
-        return f"{text.name(reinterpret)}({base}, {text.name(result.dtype)}, {sizes}, {strides}, {result.offset}, {absolute})"
+        dtypes = text.name(result.dtype)
+        return f"{text.name(reinterpret)}({base}, {dtypes}, {sizes}, {strides}, {result.offset}, {absolute})"
     offset = f"{result.offset}" if absolute else f"{base}.storage_offset() + {result.offset}"
     return f"{base}.as_strided({sizes}, {strides}, {offset})"
 
@@ -120,7 +121,9 @@ def itself(text: Text, binding: Binding) -> str:
     return text.name(binding.tensor)
 
 
-def reinterpret(base: torch.Tensor, dtype: torch.dtype, sizes: Any, strides: Any, offset: int, absolute: bool) -> torch.Tensor:
+def reinterpret(
+    base: torch.Tensor, dtype: torch.dtype, sizes: Any, strides: Any, offset: int, absolute: bool,
+) -> torch.Tensor:
     """A view of another dtype over the storage of `base`; `offset` counts elements of `dtype`."""
     if not absolute:
         offset += base.storage_offset() * base.element_size() // dtype.itemsize

@@ -76,7 +76,9 @@ class Fact:
         if self.test == "true":
             return f"{self.label} changed"
         now, then = brief(self.now()), brief(self.want)
-        return f"{self.label}: {then} -> {now}" if now != then else f"{self.label} is another {type(self.want).__name__}"
+        if now == then:
+            return f"{self.label} is another {type(self.want).__name__}"
+        return f"{self.label}: {then} -> {now}"
 
 
 def brief(value: Any) -> str:
@@ -91,7 +93,7 @@ def brief(value: Any) -> str:
 
 
 class TensorFacts:
-    """Class, dtype, device, layout keys, requires_grad, sizes and strides of a list of tensors, checked in one call.
+    """Class, dtype, device, layout keys, requires_grad, sizes and strides of distinct tensors, checked in one call.
 
     The check for `requires_grad` is separate: torch's own one ignores it while grad mode is off,
     where a user's `enable_grad` block still sees it.
@@ -168,8 +170,11 @@ class Text:
             self.objects[found] = value
         return found
 
+    def place(self, fact: Fact) -> str:
+        return fact.expression.format(*map(self.name, fact.objects))
+
     def condition(self, fact: Fact) -> str:
-        expression = fact.expression.format(*map(self.name, fact.objects))
+        expression = self.place(fact)
         if fact.test == "true":
             return expression
         if fact.want is None or fact.want is True or fact.want is False:
@@ -218,7 +223,7 @@ def generate(
     extra = [f"f{i}" for i in range(len(fetched))]
     if fetched:
         fetched_facts = TensorFacts([fact.want for fact in fetched], [fact.label for fact in fetched])
-        text.lines += [f"{name} = {fact.expression.format(*map(text.name, fact.objects))}" for name, fact in zip(extra, fetched)]
+        text.lines += [f"{name} = {text.place(fact)}" for name, fact in zip(extra, fetched)]
         text.require([f"{text.name(fetched_facts.check)}({', '.join(extra)})"])
     weight_facts = None
     if weights:

@@ -41,6 +41,6 @@ def ambient_facts() -> list[Fact]:
 
 
 def modes_active() -> bool:
-    """A mode sees every torch call (tracing, fake tensors, functorch, a user's mode): native code must not hide them."""
+    """Whether something sees every torch call (a trace, fake tensors, functorch, a user's mode): none may be hidden."""
     return (compat.dispatch_mode_depth() > 0 or compat.functorch_level() is not None
             or compat.function_mode_depth() > compat.device_modes())

@@ -36,6 +36,7 @@ class Arguments:
         self.args, self.kwargs = args, kwargs
         self.overlap = overlap
         self.tensors: TensorFacts | None = None
+        self.distinct: list[int] = []            # leaves that are tensors, each object once (what torch's check takes)
         self.pattern: list[Any] = []
 
     def write(self, text: Text) -> None:
@@ -93,11 +94,13 @@ class Arguments:
             return
         tensors = [self.values[i] for i in chosen]
         names = [self.leaves[i] for i in chosen]
-        self.tensors = TensorFacts(tensors, [self.paths[i] for i in chosen])
-        text.require([f"{text.name(self.tensors.check)}({', '.join(names)})"])
+        text.require(identities(names, tensors))
+        once = [i for i in chosen if first(self.values, self.values[i]) == i]
+        self.tensors = TensorFacts([self.values[i] for i in once], [self.paths[i] for i in once])
+        self.distinct = once
+        text.require([f"{text.name(self.tensors.check)}({', '.join(self.leaves[i] for i in once)})"])
         if not torch.is_grad_enabled():
             text.require([f"{name}.requires_grad is {tensor.requires_grad}" for name, tensor in zip(names, tensors)])
-        text.require(identities(names, tensors))
         if self.overlap and len(tensors) > 1:
             self.pattern = overlap_pattern(tensors)
             text.require([f"{text.name(overlap_pattern)}([{', '.join(names)}]) == {text.name(self.pattern)}"])
@@ -113,9 +116,8 @@ class Arguments:
             if not isinstance(then, torch.Tensor) and now is not then and not (is_plain(then) and same(now, then)):
                 found.append(f"{path}: {brief(then)} -> {brief(now)}")
         if self.tensors is not None:
-            chosen = [i for i, value in enumerate(self.values) if isinstance(value, torch.Tensor)]
-            now = [leaves[i] for i in chosen]
-            found += self.tensors.failures(now)
+            found += self.tensors.failures([leaves[i] for i in self.distinct])
+            now = [leaf for leaf, then in zip(leaves, self.values) if isinstance(then, torch.Tensor)]
             if not found and all(isinstance(value, torch.Tensor) for value in now):
                 found += self._relations(now)
         return found

@@ -59,6 +59,7 @@ class ReadSet:
         try:
             self.hooks.watch(nn.Module)
             self.hooks.watch_environment()
+            self.hooks.watch_clocks()
             self.reach(self.root, "")
             for argument in self.arguments:
                 self.reach(argument, "argument")
@@ -143,7 +144,9 @@ class ReadSet:
                 return True
         return False
 
-    def _class_attribute(self, key: Any, instance: Any, table: dict[str, Any], name: str, value: Any, path: str) -> None:
+    def _class_attribute(
+        self, key: Any, instance: Any, table: dict[str, Any], name: str, value: Any, path: str,
+    ) -> None:
         found = find_attribute(type(instance), name)
         if found is None:
             self._computed(key, instance, name, value, path)
@@ -170,7 +173,7 @@ class ReadSet:
         label = f"{owner.__name__}.{name}"
         if nearer:
             text = " and ".join(f"{quote(name)} not in {{{i}}}" for i in range(len(nearer)))
-            self.facts[*key, "nearer"] = Fact(label, text, tuple(nearer))
+            self.facts["nearer", cls, name] = Fact(label, text, tuple(nearer))
         self.facts[key] = Fact(label, f"{{0}}[{quote(name)}]", (owner.__dict__,), "same", raw)
         self.reach(raw, label)
 
@@ -291,6 +294,7 @@ class ReadSet:
     def _function(self, function: types.FunctionType, path: str) -> None:
         code, name = function.__code__, function.__qualname__
         if not is_user_file(code.co_filename):
+            self._library(code, function.__globals__)
             return
         self.facts["code", id(function)] = Fact(f"code of {name}", "{0}.__code__", (function,), "is", code)
         if function.__defaults__:
@@ -302,6 +306,13 @@ class ReadSet:
         for free, cell in zip(code.co_freevars, function.__closure__ or ()):
             self._cell(cell, f"{free} (closure of {name})")
         self._globals(code, function.__globals__)
+
+    def _library(self, code: types.CodeType, table: dict[str, Any]) -> None:
+        """Of torch's own layers only what people replace: the functions of torch.nn.functional."""
+        if table.get("F") is torch.nn.functional:
+            for root, attributes in names(code).chains:
+                if root == "F":
+                    self._chain(table[root], "torch.nn.functional", attributes)
 
     def _cell(self, cell: types.CellType, label: str) -> None:
         self.journal.watch(cell, label)

@@ -3,12 +3,15 @@
     Traced(function).call(*args) = result                           nothing was written
                                  | [result, value of each Change]   else: the values become results of the program
 
+A generator that is returned runs to its end in the trace; each call makes a new one over the results.
+
 A Change whose container is an argument's own list or dict is found again in each call's arguments by its
 path. Within a trace the arguments are copies made by tree_unflatten; everything else is the real object.
 """
 
 from __future__ import annotations
 
+import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -31,36 +34,45 @@ class Traced:
         self.reads = reads
         self.changes: list[Change] = []
         self.argument_changes: list[tuple[Path, Any]] = []
+        self.lazy = False                    # the function returned a generator: it ran to its end in the trace
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         before = [(path, container, content(container)) for path, container in containers((args, kwargs))]
         try:
             result = self.function(*args, **kwargs)
+            self.lazy = isinstance(result, types.GeneratorType)
+            if self.lazy:
+                result = list(result)
             self.changes = self.reads.journal.changes()
         finally:
             self.reads.journal.rollback()
-        self.argument_changes = [
-            (path, content(container)) for path, container, old in before if not unchanged_content(old, content(container))]
-        if not self.has_effects:
+        self.argument_changes = []
+        for path, container, old in before:
+            now = content(container)
+            if not unchanged_content(old, now):
+                self.argument_changes.append((path, now))
+                refill(container, old)
+        if not (self.changes or self.argument_changes):
             return result
         return [result, [change.after for change in self.changes], [after for _, after in self.argument_changes]]
 
     @property
     def has_effects(self) -> bool:
-        return bool(self.changes or self.argument_changes)
+        return bool(self.changes or self.argument_changes or self.lazy)
 
     def replay(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]:
         """`replay(outcome, args, kwargs)` makes the writes again and returns the user's result."""
         places = [(change.container, change.key) for change in self.changes]
         paths = [path for path, _ in self.argument_changes]
+        lazy, writes = self.lazy, bool(places or paths)
 
         def replay(outcome: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            result, values, arguments = outcome
+            result, values, arguments = outcome if writes else (outcome, (), ())
             for (container, key), value in zip(places, values):
                 put(container, key, value)
             for path, value in zip(paths, arguments):
                 refill(find((args, kwargs), path), value)
-            return result
+            return (entry for entry in result) if lazy else result
 
         return replay
 

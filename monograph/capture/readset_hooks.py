@@ -1,19 +1,30 @@
 """Seeing attribute reads: `__getattribute__` of classes is replaced while a trace runs.
 
 Patches are process-wide, so they are made under `LOCK`, listen to one thread only, and are undone
-in the reverse order whatever happens. The environment is seen in the same way.
+in the reverse order whatever happens. The environment is seen in the same way; a clock that user code reads is
+refused, because its reading would be frozen.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
+
+from monograph.capture.readset_code import is_user_file
+from monograph.errors import UnsupportedError
+from monograph.source import SourceLoc
 
 __all__ = ["LOCK", "Hooks"]
 
 LOCK = threading.RLock()
+CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time")
+
+# A child of fork must not find the lock held by a thread that it does not have.
+os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 Read = Callable[[Any, str, Any], None]
 Absent = Callable[[Any, str], None]
@@ -30,6 +41,7 @@ class Hooks:
         self.thread = threading.get_ident()
         self.patched: dict[type, tuple[str, bool, Any]] = {}
         self.refused: set[type] = set()
+        self.clocks: dict[str, Any] = {}
 
     def watch(self, cls: type) -> None:
         """Hook one class. A class that cannot be patched (immutable) is left alone."""
@@ -41,7 +53,14 @@ class Hooks:
         table = type(os.environ)
         self._patch(table, "__getitem__", self._getitem(table.__getitem__))
 
+    def watch_clocks(self) -> None:
+        for name in CLOCKS:
+            self.clocks[name] = getattr(time, name)
+            setattr(time, name, self._clock(name, self.clocks[name]))
+
     def uninstall(self) -> None:
+        while self.clocks:
+            setattr(time, *self.clocks.popitem())
         for cls, (name, own, old) in reversed(list(self.patched.items())):
             if own:
                 setattr(cls, name, old)
@@ -90,3 +109,18 @@ class Hooks:
             return value
 
         return __getitem__
+
+    def _clock(self, name: str, old: Any) -> Any:
+        thread, current = self.thread, threading.get_ident
+
+        def clock() -> Any:
+            if current() == thread:
+                caller = sys._getframe(1)
+                if is_user_file(caller.f_code.co_filename):
+                    raise UnsupportedError(
+                        f"time.{name}() is read while the program is captured",
+                        loc=SourceLoc(caller.f_code.co_filename, caller.f_lineno, caller.f_code.co_name),
+                        hint="read the clock outside of the compiled function")
+            return old()
+
+        return clock
