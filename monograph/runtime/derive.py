@@ -33,7 +33,7 @@ __all__ = ["Copies", "Policy", "Weights"]
 Policy: TypeAlias = Literal["watched", "live", "frozen"]
 
 LINE = 64
-LINES = 8                  # cache lines sampled of a large weight
+LINES = 4                  # cache lines sampled of a large weight
 WHOLE = 16 * LINE          # weights up to this many bytes are read whole
 
 
@@ -101,6 +101,7 @@ class Weights:
     def _derive(
         self, current: Copies, tensors: Sequence[torch.Tensor], changed: set[int], seen: np.ndarray, epoch: int
     ) -> Copies:
+        threads.make_torch_safe()
         made: list[torch.Tensor] = []
         remade: set[int] = set()
         for number, item in enumerate(self._derived):

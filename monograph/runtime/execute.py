@@ -27,6 +27,11 @@ from monograph.runtime.validate import static, validate
 
 __all__ = ["Executable"]
 
+# Plain numbers: looking up an enum's member costs more than writing the word.
+_INPUTS, _OUTPUTS, _FIRST, _LAST = (
+    int(word) for word in (FrameWord.INPUTS, FrameWord.OUTPUTS, FrameWord.FIRST, FrameWord.LAST)
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
@@ -136,10 +141,10 @@ class Executable:
         words = frame.words
         if self.program.derived:
             self._choose_copies(frame, tensors)
-        words[FrameWord.INPUTS] = id(tensors)
-        words[FrameWord.OUTPUTS] = id(outputs)
-        words[FrameWord.FIRST] = first
-        words[FrameWord.LAST] = last
+        words[_INPUTS] = id(tensors)
+        words[_OUTPUTS] = id(outputs)
+        words[_FIRST] = first
+        words[_LAST] = last
         if frame.is_filled:      # by the call before
             frame.read_tensors(True)
         if not code.reads_tensors:
@@ -179,8 +184,8 @@ class Executable:
 
     def _steps(self, frame: Frame, first: int, last: int) -> None:
         assert self.code is not None
-        frame.words[FrameWord.FIRST] = first
-        frame.words[FrameWord.LAST] = last
+        frame.words[_FIRST] = first
+        frame.words[_LAST] = last
         status = self.code.steps(frame.address)
         if status:
             self._fail(frame, status & 0xFFFFFFFF)

@@ -10,6 +10,7 @@ import torch
 
 from monograph import compat
 from monograph.errors import CompileError
+from monograph.runtime import threads
 from monograph.runtime.program import Library, SlotRef
 
 __all__ = ["Call", "Resolve", "View", "prepare"]
@@ -32,6 +33,7 @@ class Call:
 
     def run(self, view: View) -> tuple[Any, ...]:
         operands = [_operand(entry, view) for entry in self.step.operands]
+        threads.make_torch_safe()
         with compat.kernels_only():
             result = self.function(operands)
         return tuple(result) if isinstance(result, (tuple, list)) else (result,)

@@ -8,7 +8,9 @@ first reads one cell in this process: 0 leaves the choice to OpenMP, 1 means "ru
 A forked child inherits the parent's OpenMP pool without its threads: the first parallel region would
 wait for them forever (torch's own parallel ops do; DataLoader workers avoid it by
 `torch.set_num_threads(1)`). So a child sets the cell to 1 before it runs anything else, and kernels there
-run on the calling thread. A child whose parent never used OpenMP pays with one thread; nothing hangs.
+run on the calling thread. Where a program needs torch's own ops (library steps, derived weights), it first
+sets torch's number of threads to 1 in the child. A child whose parent never used OpenMP pays with one
+thread; nothing hangs.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from collections.abc import Callable
 
 import torch
 
-__all__ = ["after_fork", "cell_address", "in_forked_child", "prepare"]
+__all__ = ["after_fork", "cell_address", "make_torch_safe", "prepare"]
 
 _cell = ctypes.c_int32(0)
 _resets: list[Callable[[], None]] = []
@@ -37,8 +39,10 @@ def cell_address() -> int:
     return ctypes.addressof(_cell)
 
 
-def in_forked_child() -> bool:
-    return _cell.value == 1
+def make_torch_safe() -> None:
+    """Before torch ops that may be parallel: in a forked child, keep them on this thread."""
+    if _cell.value == 1 and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
 
 
 def after_fork(reset: Callable[[], None]) -> None:

@@ -266,6 +266,33 @@ def test_forked_child_of_a_parallel_parent():
     assert executable.run([])[0].sum() == 2
 
 
+def test_library_steps_in_a_forked_child():
+    torch.set_num_threads(2)
+    kind = tensor_type(512, 512)
+    program = Program(
+        slots=[Slot("input", 0, kind), Slot("output", 0, kind)], inputs=[kind], outputs=[kind],
+        steps=[Library("aten.exp.default", (SlotRef(0),), {}, (1,))],
+    )
+    executable = Executable(program)
+    x = torch.randn(512, 512)
+    expected = executable.run([x])[0]
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(int(torch.equal(executable.run([x])[0], expected)))
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 1
+
+
+def test_data_loader_workers():
+    """Workers are forked while the parent's pool is alive, and run the program they inherited."""
+    torch.set_num_threads(2)
+    executable = Executable(threads_program())
+    executable.run([])
+    loader = torch.utils.data.DataLoader(range(4), num_workers=2, collate_fn=lambda _: executable.run([])[0].sum())
+    assert [int(total) for total in loader] == [1, 1, 1, 1]
+
+
 def test_interrupt_leaves_the_frame_pool_usable(monkeypatch):
     executable = Executable(library_program())
     a, b = torch.randn(4, 4), torch.randn(4, 4)
