@@ -117,10 +117,11 @@ def _pieces(values: Values, root: Root, variable: Var, edges: list[int]) -> list
         v for expr in _everything([root]) if isinstance(expr, Reduce) for v in expr.variables}
     for lo, hi in zip(edges, edges[1:]):
         extent = hi - lo
-        part = values.variable(extent, others)
-        replacement = values.affine.add(part, lo)
+        part = (values.variable(extent, others),) if extent > 1 else ()
+        replacement = values.affine.add(*part, lo)
         statement = rewrite(root.statement, Rewriter(values.affine, {variable: replacement}))
-        result.append(Root(statement, tuple(part if v is variable else v for v in root.domain)))
+        domain = tuple(new for v in root.domain for new in (part if v is variable else (v,)))
+        result.append(Root(statement, domain))
     return result
 
 

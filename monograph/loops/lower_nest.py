@@ -92,15 +92,13 @@ class Nest:
 
     def groups(self, opened: tuple[Var, ...], roots: list[Root], in_vector: bool) -> list[tuple[Order, list[Root]]]:
         """Roots that share the next loop."""
-        result: list[tuple[Order, list[Root]]] = []
+        by_first: dict[tuple[Var, bool], tuple[Order, list[Root]]] = {}
         for family in self.families(opened, roots):
             orders = order(self.values, family, frozenset(opened), in_vector)
-            by_first: dict[tuple[Var, bool], tuple[Order, list[Root]]] = {}
             for root, ordering in zip(family, orders):
                 first = ordering.variables[0]
                 by_first.setdefault((first, first is ordering.vector), (ordering, []))[1].append(root)
-            result += by_first.values()
-        return result
+        return list(by_first.values())
 
     def families(self, opened: tuple[Var, ...], roots: list[Root]) -> list[list[Root]]:
         """Roots that want to be ordered together: they share a reduction or have the same open domain."""

@@ -338,7 +338,8 @@ def _table() -> dict[str, Pointwise]:
         "nan_to_num": _nan_to_num,
         "clone": lambda m, x, *_: x, "_to_copy": lambda m, x, *_: x, "convert_element_type": lambda m, x, *_: x,
         "alias": lambda m, x: x, "detach": lambda m, x: x, "lift_fresh_copy": lambda m, x: x,
-        "lift_fresh": lambda m, x: x, "contiguous": lambda m, x, *_: x, "conj_physical": lambda m, x: x, "real": lambda m, x: x,
+        "lift_fresh": lambda m, x: x, "contiguous": lambda m, x, *_: x, "conj_physical": lambda m, x: x,
+        "real": lambda m, x: x,
         "resolve_conj": lambda m, x: x, "resolve_neg": lambda m, x: x,
     }
     table.update((name, Pointwise("raw", fn)) for name, fn in raw.items())

@@ -124,7 +124,7 @@ class Values:
         if total == 0:
             return identity(combine, dtype)
         if total <= UNROLLED:
-            return self._unrolled(combine, extents, body)
+            return self._unrolled(combine, extents, body, dtype)
         avoid = frozenset[Var]().union(*(self.free(c) for c in around))
         if self.mask is not None:
             avoid |= self.free(self.mask)
@@ -138,12 +138,15 @@ class Values:
             point.append(variables[-1])
         return reduce(combine, tuple(variables), body(tuple(point)))
 
-    def _unrolled(self, combine: Combine, extents: Sequence[int], body: Callable[[Coordinates], Expr]) -> Expr:
-        result: Expr | None = None
+    def _unrolled(
+        self, combine: Combine, extents: Sequence[int], body: Callable[[Coordinates], Expr], dtype: torch.dtype
+    ) -> Expr:
+        neutral = identity(combine, dtype)
+        result: Expr = neutral
         for point in itertools.product(*(range(extent) for extent in extents)):
             element = body(tuple(index(i) for i in point))
-            result = element if result is None else fold_op(self.affine, combine, result, element)
-        assert result is not None
+            if element is not neutral:          # what lies in the padding of a window
+                result = element if result is neutral else fold_op(self.affine, combine, result, element)
         return result
 
     def domain(self, variable: Var, extent: int) -> Var:

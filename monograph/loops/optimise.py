@@ -6,6 +6,7 @@ A rule returns the replacement, or None for "no change". Index arithmetic with k
 from __future__ import annotations
 
 import math as pymath
+from collections.abc import Callable
 
 import torch
 
@@ -13,6 +14,8 @@ from monograph.loops import math
 from monograph.loops.nodes import Const, Expr, Op, const, op
 
 __all__ = ["fold"]
+
+Rule = Callable[[tuple[Expr, ...], torch.dtype], Expr | None]
 
 
 def fold(name: str, args: tuple[Expr, ...], dtype: torch.dtype) -> Expr | None:
@@ -130,7 +133,21 @@ def _same(args: tuple[Expr, ...], dtype: torch.dtype) -> Expr | None:
     return args[0] if args[0] is args[1] else None                  # min(x, x) -> x
 
 
-_RULES = {
+def _extremum(largest: bool) -> Rule:
+    def rule(args: tuple[Expr, ...], dtype: torch.dtype) -> Expr | None:
+        if dtype.is_floating_point:
+            neutral: float = -pymath.inf if largest else pymath.inf
+        else:
+            neutral = torch.iinfo(dtype).min if largest else torch.iinfo(dtype).max
+        for x, y in (args, args[::-1]):
+            if isinstance(y, Const) and y.value == neutral:         # max(x, -inf) -> x, NaN too
+                return x
+        return _same(args, dtype)
+
+    return rule
+
+
+_RULES: dict[str, Rule] = {
     "cast": _cast, "add": _add, "sub": _sub, "mul": _mul, "div": _div, "and": _and, "or": _or, "not": _not,
-    "select": _select, "min": _same, "max": _same, "fmin": _same, "fmax": _same,
+    "select": _select, "min": _extremum(False), "max": _extremum(True), "fmin": _same, "fmax": _same,
 }
