@@ -14,9 +14,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from monograph.codegen import assemble, target
 from monograph.config import Options
 from monograph.ir.graph import Graph
 from monograph.ops.evaluate import evaluate
+from monograph.runtime.execute import Executable
+from monograph.schedule.plan import plan
 from monograph.transform.pipeline import pipeline
 from monograph.transform.runner import PassRecord, run
 
@@ -53,8 +56,23 @@ def compile_graph(
             print(f"[monograph] {record.name}: {record.before} -> {record.after} nodes, "
                   f"{record.seconds * 1e3:.1f} ms", file=sys.stderr)
     half = Half(graph, _reference(graph), records, seconds=seconds)
+    if options.backend == "llvm":
+        _native(half, options)
     half.run = _select(before, graph, half.run)
     return half
+
+
+def _native(half: Half, options: Options) -> None:
+    """Schedule, object code, a program made ready to run."""
+    machine = target.host()
+    start = time.perf_counter()
+    half.schedule = plan(half.graph, target=machine)
+    planned = time.perf_counter()
+    half.program = assemble.program(half.schedule, machine)
+    compiled = time.perf_counter()
+    half.executable = Executable(half.program, weights=options.weights)
+    half.run = half.executable.run
+    half.seconds |= {"schedule": planned - start, "codegen": compiled - planned, "load": time.perf_counter() - compiled}
 
 
 def _reference(graph: Graph) -> Run:
