@@ -137,6 +137,8 @@ def _symbols(data: bytes, rows: np.ndarray, headers: list[tuple[int, ...]]) -> l
     for name, info, _, section, value, _ in table.tolist():
         if section == _COMMON or (section >= len(headers) and section != ABSOLUTE):
             raise CompileError(f"ELF symbol in section {section}, which the loader does not know")
+        if value >= _MAX_SECTION and (section != ABSOLUTE or value >= 1 << 63):
+            raise CompileError(f"ELF symbol with the value {value:#x}")
         binding = info >> 4
         symbols.append(Symbol(_name(strings, name), section, value, binding == 0, binding == 2))
     return symbols
