@@ -61,7 +61,7 @@ def expression(frame: FrameType | None) -> str:
     line = linecache.getline(code.co_filename, frame.f_lineno or 0, frame.f_globals).strip()
     positions = list(code.co_positions())
     start, end, left, right = positions[frame.f_lasti // 2]
-    if None in (start, end, left, right):
+    if start is None or end is None:
         return line
     lines = [linecache.getline(code.co_filename, n, frame.f_globals) for n in range(start, end + 1)]
     if not lines or not lines[0]:

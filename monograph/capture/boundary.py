@@ -33,7 +33,7 @@ class Seal:
         self.tracer = tracer
         self.leaves, self.tree = flatten(result, lambda t: isinstance(t, compat.FakeTensor) or id(t) in tracer.by_real)
         self.outputs: dict[Value, int] = {}
-        self.fresh: dict[int, tuple[int, Layout | None]] = {}     # storage id -> output, its layout (None: the only view)
+        self.fresh: dict[int, tuple[int, Layout | None]] = {}     # storage id -> output, layout (None: the only view)
 
     def run(self) -> Boundary:
         boundary = Boundary(tree=self.tree)
@@ -43,7 +43,8 @@ class Seal:
         boundary.results = [self.result(leaf, numbers) for leaf in self.leaves]
         for storage in list(self.tracer.memory.by_id.values()):
             if storage.input is not None and storage.written:
-                strides = storage.layout.strides if storage.layout.is_dense() else contiguous_strides(storage.layout.sizes)
+                layout = storage.layout
+                strides = layout.strides if layout.is_dense() else contiguous_strides(layout.sizes)
                 boundary.writes.append(Write(storage.input, self.output(storage.value, strides)))
         for entry in moved:
             boundary.relayouts.append(Relayout(self.tracer.identity(entry), self.place(entry.fake, -1)))

@@ -37,7 +37,7 @@ def _real(value: Any, size: list[int]) -> Any:
         if size[0] > LARGEST:
             return None
         count = value.untyped_storage().nbytes() // value.element_size()
-        memory = torch.ones(count, dtype=value.dtype) if value.is_floating_point() else torch.zeros(count, dtype=value.dtype)
+        memory = torch.full((count,), int(value.is_floating_point()), dtype=value.dtype)
         real = memory.as_strided(value.shape, value.stride(), value.storage_offset())
         if value.is_floating_point() and value.dim() >= 2 and value.shape[-1] == value.shape[-2]:
             real = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype).copy_(torch.eye(value.shape[-1]))
@@ -51,8 +51,8 @@ def _real(value: Any, size: list[int]) -> Any:
 
 def _fake(mode: Any, value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        args = (tuple(value.shape), value.stride())
-        return compat.run_fake(mode, torch.ops.aten.empty_strided.default, args, {"dtype": value.dtype, "device": value.device})
+        args, options = (tuple(value.shape), value.stride()), {"dtype": value.dtype, "device": value.device}
+        return compat.run_fake(mode, torch.ops.aten.empty_strided.default, args, options)
     if isinstance(value, (list, tuple)):
         return type(value)(_fake(mode, entry) for entry in value)
     return value

@@ -1,7 +1,7 @@
 """What a capture is.
 
     Captured  ::= graph  boundary  Binding*  joint?
-    Binding   ::= argument(leaf)              leaf number in tree_flatten((args, kwargs)), that is of the call's arguments
+    Binding   ::= argument(leaf)              leaf number in tree_flatten((args, kwargs)) of the call
                 | tensor(object, path)        a tensor met while tracing: parameter, buffer, closure, global
                 | tangent(result)             the gradient of a result (joint captures only)
     JointInfo ::= forward outputs, then gradient outputs, of one graph

@@ -72,7 +72,7 @@ class _Attempt:
         for mark in marks:
             if mark is not None:
                 raise errors.UnsupportedError(f"the program {mark} while it runs",
-                                              hint="return the new value instead, or keep this part out with monograph.disable")
+                                              hint="return the new value, or keep this part out with monograph.disable")
         return captured
 
     def _trace(self) -> Captured:

@@ -48,10 +48,10 @@ def ask(tracer: Tracer, call: Call) -> Any:
 
 
 def equal(tracer: Tracer, call: Call) -> Any:
-    values = [known.constant(tracer.memory.read(tensor), tracer.literals) for tensor in call.tensors]
-    if any(value is None for value in values):
+    left, right = (known.constant(tracer.memory.read(tensor), tracer.literals) for tensor in call.tensors)
+    if left is None or right is None:
         raise needs_value(call.func, tracer.record.loc)
-    return torch.equal(*values)
+    return torch.equal(left, right)
 
 
 def batch_norm(tracer: Tracer, call: Call) -> Any:

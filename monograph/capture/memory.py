@@ -35,7 +35,8 @@ class Memory:
     def of(self, tensor: torch.Tensor) -> Storage:
         return self.by_id[compat.storage_id(tensor)]
 
-    def add(self, tensor: torch.Tensor, value: Value, *, layout: Layout | None = None, input: int | None = None) -> Storage:
+    def add(self, tensor: torch.Tensor, value: Value, *, layout: Layout | None = None,
+            input: int | None = None) -> Storage:
         """A new storage whose content is `value`, laid as `tensor` is."""
         storage = Storage(layout or Layout.of(tensor), value, tensor, input=input)
         self.by_id[compat.storage_id(tensor)] = storage

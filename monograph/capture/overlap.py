@@ -11,17 +11,17 @@ from monograph.capture.layout import Layout
 
 __all__ = ["check_write"]
 
-MEETS_ITSELF = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                "Please clone() the tensor before performing the operation.")
-MEETS_INPUT = ("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-               "location. Please clone() the tensor before performing the operation.")
+MEETS_ITSELF = ("unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                "location. Please clone() the tensor before performing the operation.")
+MEETS_INPUT = ("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+               "memory location. Please clone() the tensor before performing the operation.")
 
 # They index the written tensor, so torch checks no more than self-overlap.
 UNCHECKED = frozenset({"index_put_", "scatter_", "_index_put_impl_"})
 
 
 def check_write(tensor: torch.Tensor, layout: Layout, tensors: Iterable[torch.Tensor], name: str) -> None:
-    """Raise RuntimeError as eager does when op `name` writes to `tensor`, which overlaps itself or one of `tensors` in part."""
+    """Raise RuntimeError as eager does when op `name` writes to `tensor` and it meets itself, or `tensors` in part."""
     if layout.overlaps_itself():
         raise RuntimeError(MEETS_ITSELF)
     if name in UNCHECKED or not layout.is_static:

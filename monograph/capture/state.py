@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from monograph import compat, errors
+from monograph import compat
 from monograph.capture.inputs import Entry
 
 __all__ = ["Snapshot", "reset_tensors"]
@@ -125,7 +125,7 @@ def _changed(container: Any, before: Any) -> str | None:
             return "[...]"
         return None
     if len(container) == len(before) and all(
-            name in container and (container[name] is value or _same(container[name], value)) for name, value in before.items()):
+            name in container and _same(container[name], value) for name, value in before.items()):
         return None
     for name in [*before, *container]:
         if name not in before or name not in container or not _same(container[name], before[name]):

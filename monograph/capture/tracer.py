@@ -76,8 +76,8 @@ class Tracer(TorchDispatchMode):
             if differentiable:
                 fake, leaf = arrive(fake, real, self.fakes.make(real))
         layout = Layout.of(fake)
-        version = -1 if real.is_inference() else real._version
-        entry = Entry(real, fake, source, binding, layout, compat.storage_id(fake), version, real.grad if real.is_leaf else None,
+        gradient = real.grad if real.is_leaf else None
+        entry = Entry(real, fake, source, binding, layout, compat.storage_id(fake), compat.version(real), gradient,
                       leaf, fake.grad_fn)
         self._place(entry)
         self.entries.append(entry)
@@ -233,7 +233,10 @@ class Tracer(TorchDispatchMode):
         return result
 
     def node(self, op: Op, args: Any, kwargs: Any, types: list[Any], *, blank: bool = False) -> tuple[Value, ...]:
-        """The results of a node of `op`; a random one may have been drawn before. `blank`: its first operand is no matter."""
+        """The results of a node of `op`; a random one may have been drawn before.
+
+        `blank`: the first operand lends its shape only.
+        """
         if not op.has(Trait.RANDOM) or _draws_nothing(op, args, kwargs):
             return self.record.node(op, args, kwargs, types).results
         signature = (op.name, *types, args[1:] if blank else args, tuple(kwargs.items()))
@@ -249,8 +252,9 @@ class Tracer(TorchDispatchMode):
             storage, layout = self.memory.of(source), Layout.of(leaf)
             if layout.key in (parent.key, storage.layout.key) or layout.key in storage.recipes:
                 continue
-            storage.recipes[layout.key] = Step(call.func, self.encode(call.args[1:]), self.encode(call.kwargs), parent, layout,
-                                               part, len(leaves), several, sizes)
+            args, kwargs = self.encode(call.args[1:]), self.encode(call.kwargs)
+            step = Step(call.func, args, kwargs, parent, layout, part, len(leaves), several, sizes)
+            storage.recipes[layout.key] = step
 
     # -- encoding ----------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ RANDOM_TWINS: dict[Any, Any] = {
     getattr(aten.random_, "from"): getattr(aten.random, "from"),
 }
 RANDOM_FILLS = frozenset(RANDOM_TWINS)
-TENSOR_OPTIONS = frozenset({"dtype", "layout", "device", "pin_memory"})     # what a factory takes and its out= form does not
+TENSOR_OPTIONS = frozenset({"dtype", "layout", "device", "pin_memory"})     # of factories, not of their out= forms
 
 
 @functools.cache

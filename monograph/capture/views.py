@@ -30,9 +30,9 @@ NO_STEP = frozenset({aten.as_strided.default, aten.as_strided_.default})
 
 RESHAPES = frozenset({
     aten.view.default, aten.reshape.default, aten._unsafe_view.default, aten._reshape_alias.default,
-    aten.alias.default, aten.detach.default, aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims,
-    aten.unsqueeze.default,
+    aten.alias.default, aten.detach.default,
 })
+UNIT_DIMS = frozenset({aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.unsqueeze.default})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class Step:
 def replay(record: Recorder, step: Step, parent: Value) -> Value:
     """The value of the step's layout, given that of its parent."""
     func, layout = step.func, step.layout
-    if func in RESHAPES and func not in (aten.squeeze.dim, aten.unsqueeze.default, aten.squeeze.default, aten.squeeze.dims):
+    if func in RESHAPES:
         return record.reshape(parent, layout.sizes)
     if func is aten._conj.default:
         return record.emit("aten.conj_physical.default", parent, like=layout)
     if func is aten._neg_view.default:
         return record.emit("aten.neg.default", parent, like=layout)
-    types = [type_of(sizes, layout.dtype) for sizes in step.part_sizes] if step.several else [type_of(layout.sizes, layout.dtype)]
+    types = [type_of(sizes, layout.dtype) for sizes in (step.part_sizes if step.several else (layout.sizes,))]
     node = record.node(table.of_overload(func), (parent, *step.args), step.kwargs, types)
     return node.results[step.part]
 
@@ -129,7 +129,7 @@ INVERSES: dict[Any, Inverse] = {
     aten.unbind.int: _part_back,
     aten.split.Tensor: _part_back,
     aten.split_with_sizes.default: _part_back,
-    **{func: _reshape_back for func in RESHAPES},
+    **{func: _reshape_back for func in RESHAPES | UNIT_DIMS},
 }
 
 
@@ -143,7 +143,7 @@ def inverse(step: Step) -> Inverse | None:
 def layout_to_flat(record: Recorder, layout: Layout, value: Value) -> Value:
     """The storage of a dense layout, as one dimension in memory order."""
     if not layout.is_dense():
-        raise errors.UnsupportedError(f"a raw view of a tensor with gaps (strides {list(layout.strides)})", loc=record.loc)
+        raise errors.UnsupportedError(f"a raw view of a tensor with strides {list(layout.strides)}", loc=record.loc)
     return record.reshape(record.permute(value, layout.order()), (layout.numel,))
 
 
@@ -168,7 +168,7 @@ def _places(record: Recorder, layout: Layout) -> Value:
         if places is None:
             places = column
         else:
-            sizes = [max(a, b) for a, b in zip(places.tensor.shape, column.tensor.shape, strict=True)]
+            sizes = [b if a == 1 else a for a, b in zip(places.tensor.shape, column.tensor.shape, strict=True)]
             places = record.emit("aten.add.Tensor", places, column, sizes=sizes, dtype=torch.int64)
     if places is None:
         return record.full(layout.sizes, layout.offset, torch.int64)

@@ -41,7 +41,7 @@ def write(tracer: Tracer, call: Call) -> Any:
         return call.restore(_copy(tracer, call))
     pure = twin(call.func)
     if pure is None:
-        raise errors.UnsupportedError(f"{call.func} writes to its arguments and has no functional form", loc=tracer.record.loc)
+        raise errors.UnsupportedError(f"{call.func}, which writes and has no functional form", loc=tracer.record.loc)
     values = _random(tracer, call, pure, targets) if call.func in RANDOM_FILLS else _twin(tracer, call, pure)
     result = tracer.fake(call.func, call.args, call.kwargs)
     for target, layout, home, value in zip(targets, before, homes, values, strict=True):
@@ -59,8 +59,8 @@ def _refuse_history(tracer: Tracer, call: Call, target: torch.Tensor) -> None:
         return
     others = [call.lifted.get(id(tensor), tensor) for tensor in call.tensors]
     if any(other.requires_grad for other in others):
-        raise errors.UnsupportedError("an in-place write under grad to a tensor that is not an argument", loc=tracer.record.loc,
-                                      hint="write under torch.no_grad(), or to a copy")
+        raise errors.UnsupportedError("an in-place write under grad to a tensor that is not an argument",
+                                      loc=tracer.record.loc, hint="write under torch.no_grad(), or to a copy")
 
 
 def _targets(call: Call) -> list[torch.Tensor]:
@@ -107,7 +107,8 @@ def _random(tracer: Tracer, call: Call, pure: Any, targets: list[torch.Tensor]) 
     order = layout.order()
     sizes = [layout.sizes[d] for d in order]
     blank = tracer.record.full(sizes, 0, layout.dtype)
-    args = (blank, *(tracer.encode(call.argument(i)) for i in range(1, len(call.func._schema.arguments) - 1)))   # less generator
+    numbers = range(1, len(call.func._schema.arguments) - 1)       # without the generator, which is the default one
+    args = (blank, *(tracer.encode(call.argument(i)) for i in numbers))
     values = tracer.node(table.of_overload(pure), args, {}, [type_of(sizes, layout.dtype)], blank=True)
     return [tracer.record.permute(values[0], [order.index(d) for d in range(len(order))])]
 

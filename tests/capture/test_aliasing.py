@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.capture.harness import check
+from monograph.capture import trace
+from tests.capture.harness import check, execute
 from tests.capture.test_views import ramp
 
 torch.set_num_threads(1)
@@ -214,9 +215,6 @@ def test_aliasing(fn: Any, make: Any) -> None:
 
 
 def test_objects_come_back_in_their_own_types() -> None:
-    from monograph.capture import trace
-    from tests.capture.harness import execute
-
     def fn(x):
         y = x * 2
         return Answer(y, [y[0], x]), Answer(x, [])

@@ -1,0 +1,111 @@
+"""Forward and backward in one graph: autograd runs above the tracer, on fakes.
+
+The forward runs under grad mode with fakes that require grad; then torch.autograd.grad is asked for
+the gradients of everything that entered and requires grad, on tangents that are new graph inputs.
+Its ops are recorded like any others, so custom autograd.Function, hooks and in-place writes need
+nothing here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph import compat, errors
+from monograph.capture.captured import Binding, JointInfo
+from monograph.capture.layout import Layout, contiguous_strides
+from monograph.ir.boundary import Boundary, Fresh, InputView
+from monograph.ir.graph import Source
+from monograph.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from monograph.capture.boundary import Seal
+    from monograph.capture.inputs import Entry
+    from monograph.capture.tracer import Tracer
+
+__all__ = ["arrive", "differentiable", "record_backward", "refuse_input_history"]
+
+
+class _Arrive(torch.autograd.Function):
+    """`box[0]` as the result of some earlier computation on `leaf`, whose gradient it passes on."""
+
+    @staticmethod
+    def forward(ctx: Any, leaf: torch.Tensor, box: list[torch.Tensor]) -> torch.Tensor:
+        return box[0]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return grads[0], None
+
+
+def arrive(fake: torch.Tensor, real: torch.Tensor, another: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Make `fake` require grad as `real` does, a leaf or not; it and the leaf behind it.
+
+    `another` is a second fake of `real`.
+    """
+    if real.is_leaf:
+        fake.requires_grad_(True)
+        return fake, fake
+    another.requires_grad_(True)
+    with torch.enable_grad():
+        return _Arrive.apply(another, [fake]), another
+
+
+def refuse_input_history(entries: list[Entry]) -> None:
+    """UnsupportedError where the program wrote to an input under grad, which gives it a new history."""
+    for entry in entries:
+        if entry.fake.grad_fn is not entry.history:
+            raise errors.UnsupportedError(f"an in-place write under grad to {entry.source}, which requires grad",
+                                          hint="write to a copy and return it")
+
+
+def differentiable(seal: Seal, boundary: Boundary) -> list[int]:
+    """Results that require grad: made by the program (an input handed back is not ours to differentiate)."""
+    return [number for number, (leaf, result) in enumerate(zip(seal.leaves, boundary.results, strict=True))
+            if isinstance(result, (Fresh, InputView)) and leaf.requires_grad]
+
+
+def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: list[int]) -> JointInfo:
+    """Record the backward of `results`; the modes must be active. Appends gradients to the graph's outputs."""
+    joint = JointInfo(len(tracer.graph.outputs), backward_start=len(tracer.graph.nodes))
+    tangents = []
+    for number in results:
+        tangents.append(_tangent(tracer, seal.leaves[number], number))
+        joint.tangents[number] = len(tracer.graph.inputs) - 1
+    sources = [entry for entry in tracer.entries if entry.leaf is not None or entry.real.requires_grad]
+    wanted = [entry.real if entry.leaf is None else entry.leaf for entry in sources]
+    if not wanted:
+        return joint
+    hooks = [(entry.real, entry.real._backward_hooks) for entry in sources if entry.real._backward_hooks]
+    try:
+        for real, _ in hooks:           # they run when the caller's autograd receives the gradient
+            real._backward_hooks = None
+        grads = torch.autograd.grad([seal.leaves[number] for number in results], wanted, tangents, allow_unused=True)
+    finally:
+        for real, kept in hooks:
+            real._backward_hooks = kept
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        for entry, gradient in zip(sources, grads, strict=True):
+            if gradient is not None:
+                joint.gradients[tracer.identity(entry)] = _output(tracer, seal, gradient)
+    return joint
+
+
+def _tangent(tracer: Tracer, result: torch.Tensor, number: int) -> torch.Tensor:
+    layout = Layout.of(result).at_zero()
+    strides = layout.strides if layout.is_dense() else contiguous_strides(layout.sizes)
+    fake = tracer.fresh(layout.sizes, strides, layout.dtype)
+    type = TensorType(layout.dtype, tuple(layout.sizes), "cpu", tuple(strides))
+    value = tracer.graph.add_input(type, f"tangent{number}", Source("tangent", str(number)))
+    tracer.bindings.append(Binding("tangent", leaf=number))
+    tracer.memory.add(fake, value)
+    return fake
+
+
+def _output(tracer: Tracer, seal: Seal, gradient: torch.Tensor) -> int:
+    if not isinstance(gradient, compat.FakeTensor):
+        gradient = tracer.lift(gradient)
+    layout = Layout.of(gradient)
+    strides = layout.strides if layout.at_zero().is_dense() else contiguous_strides(layout.sizes)
+    return seal.output(tracer.memory.read(gradient), strides)
