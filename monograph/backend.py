@@ -8,16 +8,20 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
+from monograph import cache
 from monograph.codegen import assemble, target
+from monograph.codegen.build import Store
 from monograph.config import Options
 from monograph.ir.graph import Graph
-from monograph.ops.evaluate import evaluate
+from monograph.ops.evaluate import evaluate, special
 from monograph.runtime.execute import Executable
 from monograph.schedule.plan import plan
 from monograph.transform.pipeline import pipeline
@@ -68,11 +72,20 @@ def _native(half: Half, options: Options) -> None:
     start = time.perf_counter()
     half.schedule = plan(half.graph, target=machine)
     planned = time.perf_counter()
-    half.program = assemble.program(half.schedule, machine)
+    half.program = assemble.program(half.schedule, machine, store=_store(options.cache_dir))
     compiled = time.perf_counter()
-    half.executable = Executable(half.program, weights=options.weights)
+    half.executable = Executable(half.program, weights=options.weights, resolve=special)
     half.run = half.executable.run
     half.seconds |= {"schedule": planned - start, "codegen": compiled - planned, "load": time.perf_counter() - compiled}
+
+
+@functools.cache
+def _store(directory: Path | None) -> Store | None:
+    """Objects on disk, looked up by what they depend on."""
+    opened = cache.opened(directory)
+    if opened is None:
+        return None
+    return lambda text, make: opened.get_or_make(cache.key(text), make)
 
 
 def _reference(graph: Graph) -> Run:

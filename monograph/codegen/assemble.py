@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from monograph.codegen import kernels
-from monograph.codegen.build import compile_kernels, compile_text
+from monograph.codegen.build import Store, compile_kernels, compile_text
 from monograph.codegen.derived import derived_weights
 from monograph.codegen.identity import label, symbol
 from monograph.codegen.runner import IR
@@ -37,18 +37,23 @@ class Parts:
     items: list[Item] = field(default_factory=list)
 
 
-def program(schedule: Schedule, target: Target, jobs: int | None = None) -> Program:
-    """The program of a schedule, compiled for `target`."""
+def program(
+    schedule: Schedule, target: Target, jobs: int | None = None, store: Store | None = None
+) -> Program:
+    """The program of a schedule, compiled for `target`. Objects are taken from `store` where it has them."""
     made = parts(schedule, target)
     if made.kernels or made.program.derived:
-        made.program.objects = [*compile_kernels(made.kernels, target, jobs), runner(target)]
+        made.program.objects = [*compile_kernels(made.kernels, target, jobs, store), runner(target, store)]
     return made.program
 
 
 @functools.cache
-def runner(target: Target) -> bytes:
+def runner(target: Target, store: Store | None = None) -> bytes:
     """The object of the step runner."""
-    return compile_text(IR, target)
+    def make() -> bytes:
+        return compile_text(IR, target)
+
+    return make() if store is None else store(f"{target}\n{IR}", make)
 
 
 def parts(schedule: Schedule, target: Target) -> Parts:

@@ -11,9 +11,9 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeAlias
 
 import llvmlite.binding as llvm
 
@@ -23,23 +23,39 @@ from monograph.compat import llvmlite_library
 from monograph.errors import CompileError
 from monograph.loops.nodes import Kernel
 
-__all__ = ["assembly", "compile_kernels", "compile_text"]
+__all__ = ["Store", "assembly", "compile_kernels", "compile_text"]
+
+Store: TypeAlias = Callable[[str, Callable[[], bytes]], bytes]
+"""(what the object depends on, how to make it) -> the object."""
 
 OPTIMISE = 3                    # of instruction selection and scheduling
 SMALLEST_SHARE = 2              # kernels that make another thread worth starting
 
 
-def compile_kernels(kernels: Sequence[Kernel], target: Target, jobs: int | None = None) -> list[bytes]:
-    """ELF relocatable objects that define `i32 name(ptr)` for every kernel (names must differ)."""
+def compile_kernels(
+    kernels: Sequence[Kernel], target: Target, jobs: int | None = None, store: Store | None = None
+) -> list[bytes]:
+    """ELF relocatable objects that define `i32 name(ptr)` for every kernel (names must differ).
+
+    With a `store`, the name of a kernel must tell what it does: objects are looked up by the names in them.
+    """
     if not kernels:
         return []
     workers = jobs if jobs is not None else os.cpu_count() or 1
     workers = max(1, min(workers, len(kernels) // SMALLEST_SHARE))
     shares = [list(kernels[i::workers]) for i in range(workers)]
     if workers == 1:
-        return [compile_text(emit_module(shares[0], target), target)]
+        return [_object(shares[0], target, store)]
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda share: compile_text(emit_module(share, target), target), shares))
+        return list(pool.map(lambda share: _object(share, target, store), shares))
+
+
+def _object(share: Sequence[Kernel], target: Target, store: Store | None) -> bytes:
+    def make() -> bytes:
+        return compile_text(emit_module(share, target), target)
+
+    names = "\n".join(kernel.name for kernel in share)
+    return make() if store is None else store(f"{target}\n{names}", make)
 
 
 def assembly(kernel: Kernel, target: Target) -> str:

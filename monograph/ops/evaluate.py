@@ -21,7 +21,7 @@ from monograph.ir.symbolic import Expr, Sum, Symbol
 from monograph.ir.types import ScalarType, TensorType
 from monograph.ops import own, table
 
-__all__ = ["bind_symbols", "evaluate", "lay_out", "node", "run_node"]
+__all__ = ["bind_symbols", "evaluate", "lay_out", "node", "run_node", "special"]
 
 Number: TypeAlias = int | float | bool | complex
 Result: TypeAlias = "torch.Tensor | Number | None"
@@ -71,6 +71,22 @@ def run_node(node: Node, operands: Sequence[Any], symbols: Mapping[str, Any] | N
 
 
 node = run_node
+
+
+def special(name: str) -> Callable[[Sequence[Any], Mapping[str, Any]], Any] | None:
+    """function(operands, attributes) for an op that the torch overload of its name will not do for; else None.
+
+    These are our own ops, and views of values whose strides torch refuses.
+    """
+    if name not in STRIDE_FREE and name not in own.TABLE:
+        return None
+    function, op = _function(name), table.lookup(name)
+
+    def call(operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        args, kwargs = table.unbind(op, operands, attributes)
+        return function(*args, **kwargs)
+
+    return call
 
 
 def _function(name: str) -> Callable[..., Any]:
