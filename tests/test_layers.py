@@ -25,8 +25,8 @@ MAY_IMPORT = {
     "loops": ("source", "errors", "ir", "ops", "schedule"),
     "templates": ("source", "errors", "ir", "loops"),
     "codegen": (
-        "source", "errors", "ir", "ops", "loops", "templates", "schedule", "runtime.program", "runtime.abi", "config",
-        "compat",
+        "source", "errors", "ir", "ops", "loops", "templates", "schedule", "runtime.program", "runtime.abi",
+        "runtime.recipe", "config", "compat",
     ),
     "runtime": ("source", "errors", "ir.types", "ir.dtypes", "ir.symbolic", "ir.boundary", "compat"),
     "cache": ("source", "errors", "ir", "runtime", "config"),
