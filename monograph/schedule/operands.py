@@ -24,6 +24,8 @@ from monograph.schedule.views import Affine
 
 __all__ = ["Operands", "channels_last"]
 
+FEW_CHANNELS = 4        # so few are gathered by the template itself: a picture is not worth a copy
+
 Copy = Callable[[Value, tuple[int, ...] | None], Value]
 Repack = Callable[[Value, tuple[Step, ...]], Value]
 
@@ -248,7 +250,8 @@ def _conv(self: Operands, item: Template) -> None:
     item.name = "depthwise" if depthwise else "conv"
     item.operands["w"] = self.packed(w, steps) or self.repacked(w, steps)
     affine = self.lies(x)
-    if affine is None or (affine.strides[1] != 1 and c != 1):
+    few = c <= FEW_CHANNELS and not depthwise
+    if affine is None or (affine.strides[1] != 1 and c != 1 and not few):
         x, affine = self.copied(x, channels_last(x.tensor.shape))   # type: ignore[arg-type]
     flat = Affine((n, c, h, width), (*affine.strides[:2], *_pair(affine.strides[2:], 0)), affine.offset)   # type: ignore[arg-type]
     item.operands["x"] = self.strided(x, flat, 1)
