@@ -166,6 +166,8 @@ class Executable:
         if weights.policy == "live":
             frame.use(weights.fresh(_check(self.program.inputs, tensors)), False)
             return
+        if weights.is_empty and not weights.sources:      # made of numbers alone: no source will ever look changed
+            weights.update(tensors, frame.observed)
         copies = weights.current
         if weights.is_empty or weights.steps_since(copies):
             frame.use(weights.nothing, True)
