@@ -11,8 +11,8 @@ gemm        result[b, m, n] = alpha * sum_k a[b, m, k] * B[b, k, n] + beta * bia
             parameters  batch (a tuple of sizes, often empty), m, n, k, packed, panel, alpha, beta
             The anchor's result, flat and row-major, is (*batch, m, n).
 conv        2-d convolution, channels last; 1-d has h = kh = 1
-            operands    x (n, c, h, w) with stride 1 along c unless c is small; w (groups, panels, kh, kw, c / groups, panel) packed;
-                        bias (o,), absent if none
+            operands    x (n, c, h, w) with stride 1 along c unless c is small; w packed (groups, panels, kh, kw,
+                        c / groups, panel); bias (o,), absent if none
             parameters  n, c, h, w, o, oh, ow, kh, kw, stride, padding, dilation (pairs), groups, panel
             The anchor's result has channels-last strides unless the caller asked for others: see the item's layouts.
 depthwise   as conv with groups = c = o; w (kh, kw, c) packed
