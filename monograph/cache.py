@@ -17,6 +17,7 @@ import hashlib
 import os
 import stat
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from importlib import metadata
@@ -24,12 +25,13 @@ from pathlib import Path
 
 import torch
 
-__all__ = ["Cache", "key", "opened", "versions"]
+__all__ = ["Cache", "is_stable", "key", "opened", "versions"]
 
 MAGIC = b"monograph-cache\0"
 LIMIT = 1 << 30                 # bytes
 SWEEP_EVERY = 64                # writes between two looks at the size
 _TEMPORARY = ".tmp-"
+_IMPORTED = time.time()
 _STALE_SECONDS = 3600           # a temporary file this old was left behind by a process that died
 
 
@@ -120,7 +122,7 @@ class Cache:
 @functools.cache
 def opened(directory: Path | None, limit: int = LIMIT) -> Cache | None:
     """The cache in `directory`, made if need be; None, after one warning, where it would not be the user's alone."""
-    if directory is None:
+    if directory is None or not is_stable():
         return None
     reason = _refusal(directory)
     if reason is not None:
@@ -179,8 +181,28 @@ def _installed(name: str) -> str:
 def _source_digest() -> str:
     """A digest of the package's source files, so that a changed compiler never finds its old code."""
     digest = hashlib.sha256()
-    root = Path(__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode())
+    for path in _sources():
+        digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _sources() -> list[Path]:
+    return sorted(Path(__file__).parent.rglob("*.py"))
+
+
+@functools.cache
+def is_stable() -> bool:
+    """False when the package's files changed since this process started: what runs may not be what `versions` reads."""
+    started = _process_start()
+    return all(path.stat().st_mtime < started for path in _sources())
+
+
+def _process_start() -> float:
+    """When this process began, in seconds since the epoch."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return _IMPORTED
+    return time.time() - age

@@ -13,6 +13,11 @@ from monograph.cache import Cache, key, opened, versions
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.fixture(autouse=True)
+def stable(monkeypatch):
+    monkeypatch.setattr(cache_module, "is_stable", lambda: True)
+
+
 @pytest.fixture
 def store(tmp_path):
     cache = opened(tmp_path / "a" / "cache")
@@ -120,6 +125,20 @@ def test_directories_that_are_not_ours_are_refused_once(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda *_: False)
         assert "cannot be written" in refused(tmp_path / "locked")
+
+
+def test_no_cache_while_the_package_is_edited(tmp_path, monkeypatch):
+    """The running code may be older than the source that keys speak of."""
+    started = cache_module._process_start()
+    assert 0 < started <= cache_module._IMPORTED + 1
+    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(cache_module, "_process_start", lambda: 0.0)
+        cache_module.is_stable.cache_clear()
+        opened.cache_clear()
+        assert opened(tmp_path) is None
+    cache_module.is_stable.cache_clear()
+    opened.cache_clear()
 
 
 def test_a_readable_directory_of_ours_is_made_private(tmp_path):
