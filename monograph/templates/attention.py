@@ -45,7 +45,7 @@ from monograph.templates.tile import Epilogue, Machine, Reduction
 __all__ = ["Plan", "Shape", "Spec", "build", "plan"]
 
 KEY_BLOCK = 512
-QUERY_ROWS = 192             # rows per task at most: their results and one block of keys share the second-level cache
+QUERY_ROWS = 512             # rows per task at most: their results stay in the second-level cache
 DOT_ROWS = 4                 # up to this many query rows scores are dot products
 SERIAL_FLOPS = 200_000
 
@@ -270,6 +270,12 @@ class _Share:
             value = self.choose(op("le", key, row, dtype=torch.bool), value, self.number(-math.inf))
         return value
 
+    def shifted(self, r: Expr, row: Expr, first_key: Expr, column: Expr, shift: Expr) -> Expr:
+        if self.spec.mask is not None or self.shape.causal:
+            return self.op("sub", self.score(r, row, first_key, column), shift)
+        raw = load(self.scores, add(mul(r, self.pitch), column))
+        return self.op("fma", raw, self.number(self.spec.scale), self.op("neg", shift))
+
     def softmax(self, t: Expr, r: Expr, row: Expr, kb: Expr, first_key: Expr, seen: Expr) -> list[Stmt]:
         """Turn a row of scores into weights, and bring the row's maximum, sum and decay up to date."""
         place = add(mul(t, self.cut.mr), r)
@@ -284,7 +290,7 @@ class _Share:
 
         total = For(fresh_var("j"), index(0), seen, "vector", unroll=2)
         at = add(mul(r, self.pitch), total.var)
-        weight = self.op("exp", self.op("sub", self.score(r, row, first_key, total.var), shift))
+        weight = self.op("exp", self.shifted(r, row, first_key, total.var, shift))
         total.carried = [Carried("total", self.dtype, self.number(0), Combine.SUM)]
         total.body = [Store(self.scores, at, weight)]
         total.yields = [load(self.scores, at)]      # after the store: the weight

@@ -61,10 +61,11 @@ def choose(m: int, n: int, dtype: torch.dtype, target: Machine, *, panel: int | 
     embedded_broadcast = target.vector_bits == 512
 
     def cost(mr: int, nv: int) -> tuple[float, int]:
-        # Two FMAs and two loads per cycle, four cycles from one FMA to the next of the same accumulator.
-        cycles = max(mr * nv / 2, (mr + nv) / 2, 4.0)
+        # Two FMAs and two loads per cycle, four cycles from one FMA to the next of the same accumulator, and the
+        # columns come from the second-level cache at two thirds of a vector per cycle.
+        cycles = max(mr * nv / 2, (mr + nv) / 2, 4.0, nv * 1.5)
         steps = arith.ceil_div(m, mr) * arith.ceil_div(n, nv * lanes)
-        return steps * (cycles + 0.25), -mr
+        return steps * (cycles + 0.5), -mr
 
     best: tuple[tuple[float, int], Tile] | None = None
     for nv in range(1, 5) if panel is None else (arith.ceil_div(panel, lanes),):
