@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from monograph.ir.graph import Node, Value
-from monograph.ir.types import ScalarType, TensorType
+from monograph.ir.types import TensorType
 from monograph.loops import lower_special
 from monograph.loops.lower_scalar import Scalars, opmath
 from monograph.loops.lower_value import Coordinates, Rule, Values, dtype_of, shape_of
@@ -43,6 +43,7 @@ Function = Callable[..., Expr]
 class Pointwise:
     kind: str
     fn: Function
+    wide: str = ""          # the parameter whose numbers are not rounded to a half
 
 
 def broadcast(value: Value, coordinates: Coordinates) -> Coordinates:
@@ -92,44 +93,59 @@ def _rule(entry: Pointwise) -> Rule:
         common = promoted([g for g, p in zip(given, node.op.parameters) if p.is_operand or p.name == "other"]) \
             if entry.kind == "promoted" else result
         compute = common if entry.kind == "moved" else opmath(common)
-        m = Scalars(values.affine, compute, node.loc, functools.partial(_require, values, node))
-        arguments = []
-        for argument in given:
-            if isinstance(argument, Value):
-                expr = values.at(argument, broadcast(argument, coordinates))
-                if entry.kind == "moved":
-                    keep = expr.dtype is BOOL and not isinstance(argument.type, ScalarType)
-                    argument = expr if keep and argument is given[_condition(node)] else m.cast(expr, common)
-                elif entry.kind == "raw":
-                    argument = expr
-                else:
-                    argument = m.cast(m.cast(expr, common) if compute is not common else expr, compute)
-            elif entry.kind == "promoted" and isinstance(argument, (int, float)) and compute is not common:
-                # A number meets a half tensor as a half number.
-                argument = torch.tensor(argument, dtype=common).item()
-            arguments.append(argument)
+        m = Scalars(values.affine, compute, node.loc, functools.partial(_require, values, node), result)
+        arguments = [
+            _argument(values, m, entry, common, argument, coordinates, parameter.name)
+            for argument, parameter in zip(given, node.op.parameters)
+        ]
         return m.cast(entry.fn(m, *arguments), result)
 
     return rule
+
+
+# Note [Numbers among halves]: in an op on f16 or bf16 a Python number, or a 0-d tensor of another dtype, is first
+# rounded to the half type; only the second factor of `mul` and the divisor of `div` stay in f32 (seen on torch 2.13).
+ROUNDED = ("other", "self", "exponent", "alpha")
+
+
+def _argument(
+    values: Values, m: Scalars, entry: Pointwise, common: torch.dtype, argument: Any, coordinates: Coordinates,
+    name: str,
+) -> Any:
+    """An argument as the function takes it."""
+    if not isinstance(argument, Value):
+        if isinstance(argument, (int, float)) and m.dtype is not common and name in ROUNDED and name != entry.wide:
+            return torch.tensor(argument, dtype=torch.float64).to(common).item()
+        return argument
+    expr = values.at(argument, broadcast(argument, coordinates))
+    if entry.kind == "raw":
+        return expr
+    if entry.kind == "moved":
+        return expr if name in ("condition", "mask") else m.cast(expr, common)
+    if name != entry.wide or shape_of(argument):
+        expr = m.cast(expr, common)
+    return m.cast(expr, m.dtype)
 
 
 def _require(values: Values, node: Node, condition: Expr, exception: str, message: str) -> None:
     values.check(condition, exception, message, (), node)
 
 
-def _condition(node: Node) -> int:
-    """Position of the bool operand that chooses."""
-    return 0 if node.op.name.startswith("aten.where") else 1
-
-
 # Functions of several lines.
 
-def _sub(m: Scalars, a: Expr, b: Expr, alpha: float = 1) -> Expr:
-    return m.sub(a, _scaled(m, b, alpha))
+def _add(m: Scalars, a: Any, b: Any, alpha: float = 1) -> Expr:
+    """a + b * alpha, fused where alpha counts."""
+    a, b = m.lift(a), m.lift(b)
+    if alpha == 1:
+        return m.add(a, b)
+    return m("fma", b, alpha, a) if a.dtype.is_floating_point else m.add(a, m.mul(b, alpha))
 
 
-def _scaled(m: Scalars, b: Expr, alpha: float) -> Expr:
-    return b if alpha == 1 and not isinstance(alpha, Expr) else m.mul(b, m.lift(alpha))
+def _sub(m: Scalars, a: Any, b: Any, alpha: float = 1) -> Expr:
+    a, b = m.lift(a), m.lift(b)
+    if alpha == 1:
+        return m.sub(a, b)
+    return m("fma", b, -alpha, a) if a.dtype.is_floating_point else m.sub(a, m.mul(b, alpha))
 
 
 def _sign(m: Scalars, x: Expr) -> Expr:
@@ -216,10 +232,13 @@ def _pow_number(m: Scalars, x: Expr, exponent: float) -> Expr:
         if x.dtype is BOOL:
             return m("or", x, const(True, BOOL)) if exponent == 0 else x
         return lower_special.integer_pow(m, x, m.lift(exponent)) if exponent < 0 else _power(m, x, int(exponent))
+    def square() -> Expr:
+        return m.rounded(m.mul(x, x)) if m.result is torch.bfloat16 else m.mul(x, x)
+
     simple = {
-        0.0: lambda: m.lift(1.0), 1.0: lambda: x, 2.0: lambda: m.mul(x, x), 3.0: lambda: m.mul(m.mul(x, x), x),
+        0.0: lambda: m.lift(1.0), 1.0: lambda: x, 2.0: lambda: m.mul(x, x), 3.0: lambda: m.mul(square(), x),
         0.5: lambda: m("sqrt", x), -0.5: lambda: m.div(1.0, m("sqrt", x)), -1.0: lambda: m.div(1.0, x),
-        -2.0: lambda: m.div(1.0, m.mul(x, x)),
+        -2.0: lambda: m.div(1.0, square()),
     }.get(float(exponent))
     return simple() if simple else m("pow", x, m.lift(exponent))
 
@@ -308,10 +327,7 @@ def _table() -> dict[str, Pointwise]:
     for name, op in (("left_shift", "shl"), ("right_shift", "shr")):
         table[f"bitwise_{name}"] = table[f"__{'l' if op == 'shl' else 'r'}shift__"] = Pointwise("result", _shift(op))
     result: dict[str, Function] = {
-        "add": lambda m, a, b, alpha=1: m.add(m.lift(a), _scaled(m, m.lift(b), alpha)),
-        "sub": lambda m, a, b, alpha=1: _sub(m, m.lift(a), m.lift(b), alpha),
-        "rsub": lambda m, a, b, alpha=1: _sub(m, m.lift(b), m.lift(a), alpha),
-        "mul": lambda m, a, b: m.mul(m.lift(a), m.lift(b)),
+        "add": _add, "sub": _sub, "rsub": lambda m, a, b, alpha=1: _sub(m, b, a, alpha),
         "neg": _neg, "abs": _abs, "sign": _sign, "sgn": _sign,
         "positive": lambda m, x: x,
         "square": lambda m, x: m.mul(x, x),
@@ -333,6 +349,10 @@ def _table() -> dict[str, Pointwise]:
     }
     table.update((name, Pointwise("result", fn)) for name, fn in result.items())
     table.update((name, Pointwise("result", fn)) for name, fn in lower_special.FUNCTIONS.items())
+    for name in ("mul", "multiply"):
+        table[name] = Pointwise("result", lambda m, a, b: m.mul(m.lift(a), m.lift(b)), wide="other")
+    for name in ("div", "divide", "true_divide"):
+        table[name] = Pointwise("result", lower_special.div, wide="other")
     raw: dict[str, Function] = {
         "logical_not": lambda m, x: m("not", m.truth(x)),
         "nan_to_num": _nan_to_num,

@@ -46,11 +46,12 @@ class Scalars:
 
     def __init__(
         self, affine: Affine, dtype: torch.dtype, loc: SourceLoc | None = None,
-        require: Callable[[Expr, str, str], None] | None = None,
+        require: Callable[[Expr, str, str], None] | None = None, result: torch.dtype | None = None,
     ) -> None:
         self.affine = affine
         self.dtype = dtype
         self.loc = loc
+        self.result = result or dtype       # what the op gives in the end
         self._require = require
 
     def require(self, condition: Expr, exception: str, message: str) -> None:
@@ -72,6 +73,10 @@ class Scalars:
 
     def cast(self, x: Expr, dtype: torch.dtype) -> Expr:
         return self.affine.op("cast", x, dtype=dtype, loc=self.loc)
+
+    def rounded(self, x: Expr) -> Expr:
+        """x as it would be after a store and a load of the result's dtype."""
+        return self.cast(self.cast(x, self.result), x.dtype)
 
     def bits(self, x: Expr, dtype: torch.dtype) -> Expr:
         return self.affine.op("bitcast", x, dtype=dtype, loc=self.loc)

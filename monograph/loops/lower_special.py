@@ -33,7 +33,7 @@ def div(m: Scalars, a: Any, b: Any, rounding_mode: str | None = None) -> Expr:
     if not a.dtype.is_floating_point:
         _nonzero(m, b)
         return m("truncdiv" if rounding_mode == "trunc" else "floordiv", a, b)
-    return m("trunc", m.div(a, b)) if rounding_mode == "trunc" else _float_floordiv(m, a, b)
+    return m("trunc", m.rounded(m.div(a, b))) if rounding_mode == "trunc" else _float_floordiv(m, a, b)
 
 
 def _nonzero(m: Scalars, b: Expr) -> None:
@@ -42,13 +42,13 @@ def _nonzero(m: Scalars, b: Expr) -> None:
 
 
 def _float_floordiv(m: Scalars, a: Expr, b: Expr) -> Expr:
-    """Python's float floor division, as torch's div_floor_floating."""
+    """Python's float floor division, as torch's div_floor_floating: halves are rounded after every step."""
     rest = m("fmod", a, b)
-    quotient = m.div(m.sub(a, rest), b)
+    quotient = m.rounded(m.div(m.rounded(m.sub(a, rest)), b))
     wrong = m("and", m("ne", rest, 0), m("xor", m.lt(b, 0), m.lt(rest, 0)))
-    quotient = m.select(wrong, m.sub(quotient, 1), quotient)
+    quotient = m.select(wrong, m.rounded(m.sub(quotient, 1)), quotient)
     down = m("floor", quotient)
-    down = m.select(m.gt(m.sub(quotient, down), 0.5), m.add(down, 1), down)
+    down = m.select(m.gt(m.rounded(m.sub(quotient, down)), 0.5), m.rounded(m.add(down, 1)), down)
     down = m.select(m.eq(quotient, 0), m("copysign", 0.0, m.div(a, b)), down)
     return m.select(m.eq(b, 0), m.div(a, b), down)
 

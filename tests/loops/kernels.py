@@ -19,7 +19,7 @@ from monograph.ops.evaluate import evaluate
 from monograph.schedule import roles
 from monograph.schedule.kernel import Domain, Fused, Schedule
 
-__all__ = ["Case", "agree", "close"]
+__all__ = ["Case", "agree", "check_native", "close"]
 
 Make = Callable[..., Any]
 
@@ -63,6 +63,10 @@ class Case:
         assert fault is None, fault
         return outputs
 
+    def fault(self) -> interpret.Fault | None:
+        verifier.verify(self.kernel)
+        return interpret.run(self.kernel, [*self.inputs, *self.buffers()])
+
     def native(self) -> list[torch.Tensor]:
         outputs = self.buffers()
         assert jit.load([self.kernel])["kernel"]([*self.inputs, *outputs]) is None
@@ -95,3 +99,17 @@ def agree(
     if native:
         close(case.native(), want, max(ulps, 4))
     return case
+
+
+def check_native(cases: Sequence[tuple[str, Case, float]]) -> None:
+    """Native code gives what torch gives; all kernels are compiled together."""
+    for i, (_, case, _) in enumerate(cases):
+        case.kernel.name = f"kernel{i}"
+    loaded = jit.load([case.kernel for _, case, _ in cases])
+    for name, case, ulps in cases:
+        outputs = case.buffers()
+        assert loaded[case.kernel.name]([*case.inputs, *outputs]) is None, name
+        try:
+            close(outputs, case.reference(), max(ulps, 4))
+        except AssertionError as error:
+            raise AssertionError(name) from error
