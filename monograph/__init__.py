@@ -38,7 +38,14 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+    value = getattr(importlib.import_module(home), name)
+    if home != "monograph.errors":
+        importlib.import_module("monograph.backend").observer = _observer
+    return value
+
+
+def _observer(directory: Any, graph: Any) -> Any:
+    return importlib.import_module("monograph.tools.dump").Dump(directory, graph)
 
 
 def __dir__() -> list[str]:

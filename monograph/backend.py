@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 from monograph import cache
 from monograph.codegen import assemble, target
@@ -23,6 +24,7 @@ from monograph.config import Options
 from monograph.ir.graph import Graph
 from monograph.ops.evaluate import evaluate, special
 from monograph.runtime.execute import Executable
+from monograph.schedule.kernel import Schedule
 from monograph.schedule.plan import plan
 from monograph.transform.pipeline import pipeline
 from monograph.transform.runner import PassRecord, run
@@ -30,7 +32,18 @@ from monograph.transform.runner import PassRecord, run
 __all__ = ["Half", "Run", "compile_graph"]
 
 Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
-Observe: TypeAlias = Callable[[str, Graph], None]
+
+
+class Observer(Protocol):
+    """Sees a compilation go by: see tools.dump."""
+
+    def graph(self, stage: str, graph: Graph) -> None: ...
+
+    def native(self, schedule: Schedule, target: target.Target) -> None: ...
+
+
+# Makes the observer of a graph from Options.debug_dir; the package's face sets it, because tools stand above.
+observer: Callable[[Path, Graph], Observer] | None = None
 
 
 @dataclass
@@ -46,14 +59,14 @@ class Half:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-def compile_graph(
-    graph: Graph, options: Options, *, written: Collection[int] = (), observe: Observe | None = None,
-) -> Half:
+def compile_graph(graph: Graph, options: Options, *, written: Collection[int] = ()) -> Half:
     """Optimise `graph` in place and make it runnable. `written`: inputs the program writes back to."""
     before = list(graph.inputs)
+    watch = observer(options.debug_dir, graph) if options.debug_dir is not None and observer is not None else None
     seconds: dict[str, float] = {}
     start = time.perf_counter()
-    records = run(graph, pipeline(written=written, derive=options.weights != "live"), observe=observe)
+    records = run(graph, pipeline(written=written, derive=options.weights != "live"),
+                  observe=watch.graph if watch is not None else None)
     seconds["passes"] = time.perf_counter() - start
     if "passes" in options.log:
         for record in records:
@@ -62,6 +75,8 @@ def compile_graph(
     half = Half(graph, _reference(graph), records, seconds=seconds)
     if options.backend == "llvm":
         _native(half, options)
+        if watch is not None:
+            watch.native(half.schedule, target.host())
     half.run = _select(before, graph, half.run)
     return half
 

@@ -1,0 +1,60 @@
+"""How much of a graph is fused, and what each kernel holds.
+
+    Row ::= kind  ops  user lines  count of nodes that are no views
+
+The fusion rate is the share of the decomposed nodes, views left out, that run in a kernel together with
+others or as a template's epilogue; a library call and a template alone count as not fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from monograph.ir.graph import Node
+from monograph.ir.op import Trait
+from monograph.schedule.kernel import Fused, Item, LibraryCall, Schedule, Template
+
+__all__ = ["Row", "fusion_rate", "rows"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One item of a schedule, described."""
+
+    kind: str                     # kernel, gemm, conv, attention, library
+    ops: tuple[str, ...]
+    lines: tuple[str, ...]
+    fused: int                    # nodes that are no views and run together with others here
+    shape: str                    # type of the first output
+
+
+def rows(schedule: Schedule) -> list[Row]:
+    return [_row(item) for item in schedule.items]
+
+
+def _row(item: Item) -> Row:
+    nodes = working(item.nodes)
+    kind = item.name if isinstance(item, Template) else "library" if isinstance(item, LibraryCall) else "kernel"
+    ops = tuple(node.op.name.split(".")[1] for node in nodes)
+    lines = tuple(dict.fromkeys(node.loc.short for node in nodes if node.loc is not None))
+    together = 0 if isinstance(item, LibraryCall) or len(nodes) < 2 else len(nodes)
+    return Row(kind, ops, lines, together, str(item.outputs[0].type) if item.outputs else "")
+
+
+def working(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes that compute: no views, no constants."""
+    return [node for node in nodes if not node.op.has(Trait.VIEW) and not node.op.has(Trait.FACTORY)]
+
+
+def fusion_rate(schedules: Sequence[Schedule]) -> float:
+    """Between 0 and 1; 1 for a graph that computes nothing."""
+    every: set[Node] = set()
+    fused: set[Node] = set()
+    for schedule in schedules:
+        for item in schedule.items:
+            nodes = working(item.nodes)
+            every.update(nodes)
+            if isinstance(item, (Fused, Template)) and len(nodes) > 1:
+                fused.update(nodes)
+    return len(fused) / len(every) if every else 1.0
