@@ -6,9 +6,9 @@ One function or constant per name; where torch lacks it the import fails here, b
 from __future__ import annotations
 
 import contextlib
-import logging
 import ctypes
 import functools
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +24,7 @@ from torch._subclasses.fake_tensor import (  # 2.13
     UnsupportedOperatorException,
 )
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv  # 2.13
+from torch.multiprocessing.reductions import StorageWeakRef  # 2.13
 from torch.nn.modules import module as _module
 from torch.optim.optimizer import register_optimizer_step_post_hook  # 2.13, public
 from torch.overrides import _get_current_function_mode_stack  # 2.13
@@ -32,7 +33,7 @@ from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
     "FakeTensor", "NEEDS_VALUE", "below_autograd", "composite_kernel", "current_backward_sequence", "fake_from_storage",
-    "NO_FAKE_KERNEL", "is_composite", "quiet_fakes", "last_sequence", "run_fake", "set_version", "symbolic_fake_mode",
+    "NO_FAKE_KERNEL", "is_composite", "quiet_fakes", "storage_reference", "last_sequence", "run_fake", "set_version", "symbolic_fake_mode",
     "after_optimizer_step", "decomposition", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",
     "empty_strided_cpu", "fake_tensor_mode", "function_mode_depth", "functorch_level", "global_module_hooks",
     "impl_address", "kernels_only", "overload", "plain_torch", "schema_arguments", "storage_address", "storage_id",
@@ -92,6 +93,11 @@ def tensor_guards(tensors: Any) -> Any:
 def storage_id(tensor: torch.Tensor) -> int:
     """The identity of a tensor's storage while it lives."""
     return tensor.untyped_storage()._cdata    # 2.13
+
+
+def storage_reference(tensor: torch.Tensor) -> Any:
+    """A weak reference to a tensor's storage; `expired()` when nobody holds it."""
+    return StorageWeakRef(tensor.untyped_storage())    # 2.13
 
 
 def impl_address(tensor: torch.Tensor) -> int:
@@ -221,7 +227,7 @@ def llvmlite_library() -> Any:
     llvmlite 0.44-0.50: `binding.ffi.lib._lib_handle` is the CDLL. A second CDLL of the same name shares the library
     but has function objects, and so argument types, of its own.
     """
-    from llvmlite.binding import ffi     # optional where only compiled programs run
+    from llvmlite.binding import ffi  # optional where only compiled programs run
 
     handle = getattr(ffi.lib, "_lib_handle", None)
     name = getattr(handle, "_name", None)

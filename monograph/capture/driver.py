@@ -17,7 +17,7 @@ from monograph.capture.fn_mode import UserMode
 from monograph.capture.inputs import Restart
 from monograph.capture.joint import differentiable, record_backward, refuse_input_history
 from monograph.capture.names import Names
-from monograph.capture.state import Snapshot, reset_tensors
+from monograph.capture.state import Snapshot, clear_caches, reset_tensors
 from monograph.capture.tracer import Tracer
 from monograph.capture.tree import is_size
 from monograph.ir.graph import Source
@@ -41,15 +41,19 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
         raise errors.UnsupportedError("dynamic sizes are not supported yet")
     flat: set[int] = set()
     while True:
+        alive: list[Any] = []
         try:
-            return _Attempt(fn, args, kwargs, grad, hooks, flat, roots).run()
+            return _Attempt(fn, args, kwargs, grad, hooks, flat, roots, alive).run()
         except Restart as restart:
             flat.add(restart.storage_id)
+        finally:
+            if not all(storage.expired() for storage in alive):
+                clear_caches()
 
 
 class _Attempt:
     def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], grad: bool | None,
-                 hooks: Sequence[Hook], flat: set[int], roots: Sequence[Any] | None) -> None:
+                 hooks: Sequence[Hook], flat: set[int], roots: Sequence[Any] | None, alive: list[Any]) -> None:
         self.fn = fn
         self.grad = grad
         self.hooks = hooks
@@ -59,6 +63,7 @@ class _Attempt:
         self.roots = [fn, *self.leaves] if roots is None else list(roots)
         self.names = Names(self.roots)
         self.tracer = Tracer(flat, self.names.source)
+        self.tracer.memory.alive = alive
         self.tracer.graph.name = getattr(fn, "__name__", type(fn).__name__)
 
     def run(self) -> Captured:

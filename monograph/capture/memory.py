@@ -28,6 +28,7 @@ class Memory:
     def __init__(self, record: Recorder) -> None:
         self.record = record
         self.by_id: dict[int, Storage] = {}
+        self.alive: list[Any] = []       # weak references to all storages, to see what outlives the trace
 
     def find(self, tensor: torch.Tensor) -> Storage | None:
         return self.by_id.get(compat.storage_id(tensor))
@@ -40,6 +41,7 @@ class Memory:
         """A new storage whose content is `value`, laid as `tensor` is."""
         storage = Storage(layout or Layout.of(tensor), value, tensor, input=input)
         self.by_id[compat.storage_id(tensor)] = storage
+        self.alive.append(compat.storage_reference(tensor))
         return storage
 
     def save(self) -> dict[int, tuple[Any, ...]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import gc
 import random
-import sys
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -19,7 +18,7 @@ import torch
 from monograph import compat
 from monograph.capture.inputs import Entry
 
-__all__ = ["Snapshot", "reset_tensors"]
+__all__ = ["Snapshot", "clear_caches", "reset_tensors"]
 
 TABLES = ("_parameters", "_buffers", "_modules")
 OPAQUE = (torch.Tensor, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType,
@@ -34,7 +33,6 @@ class Snapshot:
         self.cells: list[tuple[str, Any, Any]] = []
         self.python_generator = random.getstate()
         self.grad_enabled = torch.is_grad_enabled()
-        self.caches = [(cache, cache.cache_info().misses) for cache in _lru_caches()]
         for root in roots:
             self._root(root)
 
@@ -112,9 +110,6 @@ class Snapshot:
             random.setstate(self.python_generator)
             mark = mark or "draws from Python's random module"
         torch._C._set_grad_enabled(self.grad_enabled)
-        for cache, misses in self.caches:
-            if cache.cache_info().misses != misses:
-                cache.cache_clear()               # it may hold fakes
         return mark
 
 
@@ -168,13 +163,20 @@ def reset_tensors(entries: Iterable[Entry]) -> str | None:
     return mark
 
 
-@functools.lru_cache(maxsize=1)
-def _scan(modules: int) -> list[Any]:
-    kind = type(_scan)
-    return [value for value in gc.get_objects() if type(value) is kind and value is not _scan
-            and not str(getattr(value, "__module__", "")).startswith(("torch", "monograph", "sympy"))]
+def clear_caches() -> None:
+    """Empty every functools cache that holds a fake."""
+    kind = type(functools.lru_cache(gc.get_objects))
+    for cache in gc.get_objects():
+        if type(cache) is kind and any(_has_fake(value, 0) for value in gc.get_referents(cache)):
+            cache.cache_clear()
 
 
-def _lru_caches() -> list[Any]:
-    """Every functools cache outside torch; found again when modules were imported since."""
-    return _scan(len(sys.modules))
+def _has_fake(value: Any, depth: int) -> bool:
+    """Whether a cached value is, or in a few steps contains, a fake tensor."""
+    if isinstance(value, torch.Tensor):
+        return isinstance(value, compat.FakeTensor)
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple, set)):
+        return False
+    return depth < 4 and any(_has_fake(entry, depth + 1) for entry in list(value))

@@ -226,6 +226,9 @@ class Tracer(TorchDispatchMode):
         for leaf, value in zip(results, values, strict=True):
             if not isinstance(leaf, torch.Tensor):
                 continue
+            if leaf.device.type != "cpu":
+                raise errors.DeviceError(f"{call.name} makes a tensor on device {leaf.device}", loc=self.record.loc,
+                                         hint="only the CPU is supported")
             if compat.storage_id(leaf) in homes:      # an op that may hand an operand through
                 self.memory.write(leaf, self.memory.read(leaf))
             else:

@@ -1,0 +1,146 @@
+"""A trace leaves Python and torch as it found them, whatever happens in it."""
+
+from __future__ import annotations
+
+import functools
+import random
+from typing import Any
+
+import pytest
+import torch
+
+from monograph import compat, errors
+from monograph.capture import trace
+from tests.capture.test_views import ramp
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, action: Any) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(ramp(3))
+        self.register_buffer("total", torch.zeros(3))
+        self.cache: dict[str, Any] = {}
+        self.history: list[Any] = []
+        self.action = action
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.action(self, x)
+        return x * self.weight
+
+
+def ambient() -> Any:
+    return (torch.get_rng_state().tolist(), random.getstate(), torch.is_grad_enabled(),
+            torch.is_autocast_enabled("cpu"), compat.function_mode_depth(), compat.dispatch_mode_depth())
+
+
+def sets_attribute(layer: Layer, x: torch.Tensor) -> None:
+    layer.last = x * 2
+
+
+def sets_buffer(layer: Layer, x: torch.Tensor) -> None:
+    layer.total = layer.total + x.sum(0)
+
+
+def sets_entry(layer: Layer, x: torch.Tensor) -> None:
+    layer.cache["x"] = x * 1
+
+
+def appends(layer: Layer, x: torch.Tensor) -> None:
+    layer.history.append(x * 1)
+
+
+def seeds(layer: Layer, x: torch.Tensor) -> None:
+    torch.manual_seed(3)
+
+
+def draws_in_python(layer: Layer, x: torch.Tensor) -> None:
+    random.random()
+
+
+def calls_backward(layer: Layer, x: torch.Tensor) -> None:
+    with torch.enable_grad():
+        (layer.weight * x).sum().backward()
+
+
+@pytest.mark.parametrize(("action", "name"), [
+    (sets_attribute, "last"), (sets_buffer, "total"), (sets_entry, "cache"), (appends, "history"), (seeds, "seeds"),
+    (draws_in_python, "random"), (calls_backward, "gradient of"),
+])
+def test_marks_are_removed_and_named(action: Any, name: str) -> None:
+    layer = Layer(action)
+    attributes, total = set(vars(layer)), layer.total
+    before = ambient()
+    with pytest.raises(errors.UnsupportedError, match=name), torch.no_grad():
+        trace(layer, (ramp(4, 3),), {})
+    assert ambient() == before
+    assert set(vars(layer)) == attributes and layer.total is total
+    assert not layer.cache and not layer.history and layer.weight.grad is None
+
+
+class Interrupted(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, Interrupted])
+def test_exceptions_leave_nothing_behind(failure: type[BaseException]) -> None:
+    def fails(layer: Layer, x: torch.Tensor) -> None:
+        torch.rand(3)
+        layer.total.add_(1)
+        layer.last = x
+        torch.set_grad_enabled(True)
+        raise failure
+
+    layer = Layer(fails)
+    before = ambient()
+    with torch.no_grad():
+        inner = ambient()
+        with pytest.raises(failure):
+            trace(layer, (ramp(4, 3),), {})
+        assert ambient() == inner
+    assert ambient() == before
+    assert not hasattr(layer, "last") and layer.total._version == 0 and not layer.total.any()
+
+
+def test_caches_do_not_keep_fakes() -> None:
+    @functools.lru_cache
+    def table(size: int) -> torch.Tensor:
+        return torch.arange(size) * 2
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x + table(3)
+
+    with torch.no_grad():
+        for _ in range(2):
+            trace(fn, (ramp(4, 3),), {})
+    assert not isinstance(table(3), compat.FakeTensor)
+    assert torch.equal(fn(ramp(4, 3)), ramp(4, 3) + torch.tensor([0, 2, 4]))
+
+
+def test_repeatable_writes_are_allowed() -> None:
+    def fn(layer: Layer, x: torch.Tensor) -> None:
+        layer.action = layer.action
+        layer.training = bool(layer.training)
+
+    with torch.no_grad():
+        trace(Layer(fn), (ramp(4, 3),), {})
+
+
+def test_mutated_argument_containers_are_refused() -> None:
+    def fn(items: list[torch.Tensor]) -> None:
+        items.append(items[0] * 2)
+
+    items = [ramp(3)]
+    with pytest.raises(errors.UnsupportedError, match="list or dict"):
+        trace(fn, (items,), {})
+    assert len(items) == 1
+
+
+def test_draws_do_not_move_the_generator() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x, 0.5) + torch.rand(3)
+
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    with torch.no_grad():
+        trace(fn, (ramp(4, 3),), {})
+    assert torch.equal(torch.get_rng_state(), before)
