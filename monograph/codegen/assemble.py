@@ -24,6 +24,7 @@ from monograph.ir.types import TensorType
 from monograph.loops.nodes import Check, Kernel
 from monograph.runtime.program import Error, Library, Native, Program, Slot, SlotRef
 from monograph.schedule.kernel import Fused, Item, LibraryCall, Schedule, Strided, Template
+from monograph.schedule.outputs import output_strides
 
 __all__ = ["Parts", "parts", "program"]
 
@@ -90,15 +91,19 @@ class _Assembly:
 
     def laid(self, value: Value) -> TensorType:
         """The type of a materialised value with the strides it has."""
+        self.refuse_number(value)
+        return replace(value.tensor, strides=tuple(self.schedule.layouts[value].strides))
+
+    def refuse_number(self, value: Value) -> None:
+        """Refuse numbers: only tensors have places."""
         if not isinstance(value.type, TensorType):
             raise CompileError("a number computed at run time has no place in a native program yet",
                                loc=value.node.loc if value.node else None)
-        return replace(value.type, strides=tuple(self.schedule.layouts[value].strides))
 
     def outward(self, value: Value) -> TensorType:
         """The type of a graph output with the strides the caller sees."""
-        type = self.laid(value)
-        return replace(type, strides=value.tensor.strides) if value.tensor.strides is not None else type
+        self.refuse_number(value)
+        return replace(value.tensor, strides=output_strides(value))
 
     def slot(self, value: Value) -> int:
         """The number of the slot of a materialised value."""

@@ -91,8 +91,7 @@ class Groups:
             early, late = late, early
         if not late.before & early.bit:
             return True
-        between = late.before & ~early.bit
-        return not any(self.alive[k].before & early.bit for k in _bits(between))
+        return not any(group.before & early.bit for group in self.reads(late) if group is not early)
 
     def merge(self, kept: Group, other: Group, nodes: list[Node]) -> None:
         """`kept` takes over `other`; `nodes` are those of both, in order."""
@@ -133,13 +132,6 @@ def _reads(node: Node) -> list[Value]:
     for region in node.regions:
         values.extend(region.free_values())
     return values
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
 
 
 def fuse(flow: Flow) -> Groups:
