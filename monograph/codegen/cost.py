@@ -9,7 +9,7 @@ from monograph.loops.nodes import Expr, For, Load, Op, Stmt, Store
 __all__ = ["body_cost", "is_small", "worthwhile_jam"]
 
 # Additions (of f32, vectorised) that take about as long as it takes to start and join the threads.
-SMALL = 40_000
+SMALL = 300_000
 UNKNOWN_TRIPS = 64
 LONG_BODY = 24
 

@@ -37,11 +37,7 @@ def counted(
     iv = Value(text.fresh(), "i64")
     phis = text.reserve()
     inner = [_like(fn, value) for value in state]
-    if not certain:
-        for buffer in fn.pointers:
-            fn.pin(buffer)
-    for buffer in fn.facts.stored(loop):
-        fn.pin(buffer)
+    fn.enter(loop, certain=certain)
     result = body(iv, inner)
     following = text.binary("add nsw", iv, Value(str(step), "i64"))
     latch = text.mark("latch")

@@ -99,6 +99,9 @@ class Facts:
             self._stored[loop] = found
         return found
 
+    def has_check(self, loop: For) -> bool:
+        return any(isinstance(s, Check) for s in _statements(loop.body))
+
     def varying(self, loop: For) -> set[Leaf]:
         """The leaves with lanes inside vector loop `loop`: its variable, and carried values that depend on it."""
         lanes: set[Leaf] = {loop.var}

@@ -100,6 +100,16 @@ class Function:
         scope.undo.append((leaf, self.depths.get(leaf)))
         self.depths[leaf] = len(self.scopes) - 1
 
+    def enter(self, loop: For, *, certain: bool) -> None:
+        """The current scope is (part of) the body of `loop`: pin the loads that may not leave it.
+
+        Those are loads of what it stores; and all loads where the body may never run, or where a check in it
+        stands between the outside and the load.
+        """
+        everything = not certain or self.facts.has_check(loop)
+        for buffer in self.pointers if everything else self.facts.stored(loop):
+            self.pin(buffer)
+
     def bind(self, variable: Var, base: Value | None, offset: int, depth: int | None = None) -> None:
         self.pin(variable)
         self.variables[variable] = Bound(base, offset, len(self.scopes) - 1 if depth is None else depth)

@@ -68,8 +68,7 @@ def _copy(fn: Function, loop: For, variable: Bound, state: list[Lanes]) -> list[
     """One iteration in a scope of its own, with the variable bound; returns the next state."""
     fn.open()
     fn.bind(loop.var, variable.base, variable.offset, variable.depth if variable.base is not None else None)
-    for buffer in fn.facts.stored(loop):
-        fn.pin(buffer)
+    fn.enter(loop, certain=True)
     state = _iteration(fn, loop, state)
     fn.close()
     return state

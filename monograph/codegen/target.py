@@ -82,12 +82,12 @@ def initialise() -> None:
 
 def generic(vector_bits: int = 256, *, fma: bool = True) -> Target:
     """An x86-64 machine with vectors of `vector_bits`."""
-    wide_features = "+avx512f,+avx512vl,+avx512bw,+avx512dq,-prefer-256-bit"
-    features = {128: "+sse4.2", 256: "+avx2", 512: wide_features}[vector_bits]
-    if fma:
-        features += ",+fma,+f16c"
     wide = vector_bits == 512
+    features = "+avx512f,+avx512vl,+avx512bw,+avx512dq,-prefer-256-bit" if wide else ""
+    optional = {128: "sse4.2", 256: "avx2", 512: "avx512f"}[vector_bits]
+    features = ",".join(filter(None, [f"+{optional}", features, "+fma,+f16c" if fma else "-fma,-f16c"]))
+    level = {128: 2, 256: 3, 512: 4}[vector_bits]
     return Target(
-        "x86_64-unknown-linux-gnu", "x86-64", features, vector_bits, 32 if wide else 16, X86_LAYOUT,
+        "x86_64-unknown-linux-gnu", f"x86-64-v{level}", features, vector_bits, 32 if wide else 16, X86_LAYOUT,
         has_fma=fma, has_f16=fma, has_masks=wide, has_gather=wide,
     )

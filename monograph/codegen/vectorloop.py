@@ -130,8 +130,7 @@ def _lanes(
     """The body for one step in the current scope."""
     loop = vector.loop
     vector.masks = masks
-    for buffer in fn.facts.stored(loop):
-        fn.pin(buffer)
+    fn.enter(loop, certain=True)
     fn.vector = vector
     vector.block(fn, loop.body)
     m = Math(fn.text, fn.target)
