@@ -68,6 +68,8 @@ def sub(a: Term, b: Term) -> Expr:
     number = value(b)
     if number is not None:
         return add(a, -number)
+    if a is b:
+        return index(0)
     return op("sub", expr(a), expr(b), dtype=INDEX)
 
 

@@ -182,14 +182,16 @@ class _Share:
         """keys[panel][:, column] = k[key]"""
         cut, shape, k = self.cut, self.shape, self.spec.k
 
-        def row(p: Expr, d: Expr) -> list[Stmt]:
-            lane = For(fresh_var("v"), index(0), index(cut.nr), "vector", unroll=cut.nv)
-            key = add(first_key, self.panel_start(p, count), lane.var)
-            value = load(k.buffer, k.at(self.head, key, d))
-            lane.body = [Store(self.keys, add(mul(p, shape.d * cut.nr), mul(d, cut.nr), lane.var), value)]
+        def panel(p: Expr) -> list[Stmt]:
+            # One vector of keys at a time, d inside: each key is read from end to end.
+            lane = For(fresh_var("v"), index(0), index(cut.nr), "vector")
+            key = k.at(self.head, add(first_key, self.panel_start(p, count), lane.var), 0)
+            place = add(mul(p, shape.d * cut.nr), lane.var)
+            lane.body = tile.serial("d", 0, shape.d, lambda d: [
+                Store(self.keys, add(place, mul(d, cut.nr)), load(k.buffer, add(key, d)))])
             return [lane]
 
-        return tile.serial("p", 0, self.panels(count), lambda p: tile.serial("d", 0, shape.d, lambda d: row(p, d)))
+        return tile.serial("p", 0, self.panels(count), panel)
 
     def panels(self, count: Expr) -> Expr:
         return arith.floordiv(add(count, self.cut.nr - 1), self.cut.nr)

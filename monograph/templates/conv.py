@@ -12,12 +12,12 @@ of broadcasting a pixel. 1-d convolutions have one row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
-from monograph.loops.nodes import Buffer, Expr, For, Kernel, Stmt, Store, const, fresh_var, index, load
-from monograph.templates import arith, blocked, tile
+from monograph.loops.nodes import Buffer, Expr, For, Kernel, Stmt, fresh_var, index, load
+from monograph.templates import arith, blocked, staging, tile
 from monograph.templates.arith import add, floordiv, minimum, mod, mul, sub
 from monograph.templates.blocked import Factor, Work
 from monograph.templates.tile import Epilogue, Machine, Reduction
@@ -63,6 +63,18 @@ class Shape:
         return (rows - 1) * self.stride[0] + (self.kh - 1) * self.dilation[0] + 1
 
     @property
+    def flat(self) -> bool:
+        """One row of pixels: a 1-d convolution, which is cut along its width."""
+        return self.h == self.oh == self.kh == 1 and self.padding[0] == 0 and self.w > 1
+
+    def turned(self) -> Shape:
+        """Height and width exchanged."""
+        return Shape(
+            self.n, self.c, self.w, self.h, self.o, self.ow, self.oh, self.kw, self.kh,
+            self.stride[::-1], self.padding[::-1], self.dilation[::-1], self.groups,
+        )
+
+    @property
     def input_columns(self) -> int:
         return (self.ow - 1) * self.stride[1] + (self.kw - 1) * self.dilation[1] + 1
 
@@ -100,6 +112,8 @@ def plan(
     shape: Shape, x_strides: tuple[int, ...], dtype: torch.dtype, target: Machine, *, panel: int | None = None,
 ) -> Plan:
     """The cut of a convolution; `panel` is the width of the panels of a packed weight (not of a depthwise one)."""
+    if shape.flat:
+        return plan(shape.turned(), _turned(x_strides), dtype, target, panel=panel)
     lanes = target.lanes(dtype)
     stage = shape.padding != (0, 0) or x_strides[1] != 1
     pixels, each = shape.oh * shape.ow, shape.o // shape.groups
@@ -119,6 +133,11 @@ def plan(
         block = arith.round_up(arith.ceil_div(inner, arith.ceil_div(inner * outer, K_BLOCK)), tile.K_UNROLL)
     rows, group = _split(shape, chosen, nr, panels, stage)
     return Plan(chosen.mr, chosen.nv, nr, rows, group, block, stage, 2 * shape.macs >= SERIAL_FLOPS)
+
+
+def _turned(strides: tuple[int, ...]) -> tuple[int, int, int, int]:
+    n, c, h, w = strides
+    return n, c, w, h
 
 
 def _merged(shape: Shape, x_strides: tuple[int, ...], stage: bool) -> bool:
@@ -154,6 +173,9 @@ def _split(shape: Shape, chosen: tile.Tile, nr: int, panels: int, stage: bool) -
 
 def build(name: str, spec: Spec, epilogue: Epilogue, target: Machine) -> Kernel:
     """The kernel of a convolution. `epilogue(acc, (n, o, oh, ow))`."""
+    if spec.shape.flat:
+        upright = replace(spec, shape=spec.shape.turned(), x_strides=_turned(spec.x_strides))
+        return build(name, upright, lambda acc, at: epilogue(acc, (*at[:2], at[3], at[2])), target)
     shape, cut = spec.shape, spec.cut
     row_groups = arith.ceil_div(shape.oh, cut.rows)
     panels = _panels(shape, cut)
@@ -164,7 +186,7 @@ def build(name: str, spec: Spec, epilogue: Epilogue, target: Machine) -> Kernel:
     share = _Share(spec, epilogue, n, mul(row_group, cut.rows), mul(column_group, cut.panels), panels)
     work = share.work()
     partial = blocked.scratch(work)
-    task.body = share.stage() + blocked.statements(work, partial)
+    task.body = share.stage(spec) + blocked.statements(work, partial)
     scratch = [partial] + ([share.staged] if share.staged is not None else [])
     return Kernel(name, list(spec.arguments), scratch, [task] if tasks else [])
 
@@ -178,7 +200,9 @@ def _panels(shape: Shape, cut: Plan) -> int:
 class _Share:
     """One task's part: output rows from `first_row` on, panels from `first_panel` on, of image `n`."""
 
-    def __init__(self, spec: Spec, epilogue: Epilogue, n: Expr, first_row: Expr, first_panel: Expr, panels: int) -> None:
+    def __init__(
+        self, spec: Spec, epilogue: Epilogue, n: Expr, first_row: Expr, first_panel: Expr, panels: int,
+    ) -> None:
         shape, cut = spec.shape, spec.cut
         self.spec, self.shape, self.cut, self.epilogue = spec, shape, cut, epilogue
         self.n, self.first_row, self.first_panel, self.all_panels = n, first_row, first_panel, panels
@@ -330,56 +354,14 @@ class _Share:
         row, column = floordiv(pixel, shape.ow), mod(pixel, shape.ow)
         return self.epilogue(accumulated, (self.n, channel, add(self.first_row, row), column))
 
-    # Staging.
-
-    def stage(self) -> list[Stmt]:
+    def stage(self, spec: Spec) -> list[Stmt]:
+        """Copy what the task reads of the input into scratch."""
         if self.staged is None:
             return []
         shape = self.shape
-        needed = add(mul(sub(self.rows_here, 1), shape.stride[0]), (shape.kh - 1) * shape.dilation[0] + 1)
-
-        def row(r: Expr) -> list[Stmt]:
-            ih = add(mul(self.first_row, shape.stride[0]), r, -shape.padding[0])
-            start = mul(r, self.row_pitch)
-            if shape.padding[0] == 0:
-                return self.copy_row(ih, start)
-            clamped = arith.maximum(minimum(ih, shape.h - 1), 0)
-            inside = arith.equal(clamped, ih)
-            zeros = tile.serial("outside", 0, arith.where(inside, 0, 1), lambda _: self.zeros(start, self.row_pitch))
-            return zeros + tile.serial("inside", 0, arith.where(inside, 1, 0), lambda _: self.copy_row(clamped, start))
-
-        return tile.serial("r", 0, needed, row)
-
-    def zeros(self, start: Expr, count: int) -> list[Stmt]:
-        if count <= 0:
-            return []
-        lane = For(fresh_var("z"), index(0), index(count), "vector")
-        assert self.staged is not None
-        lane.body = [Store(self.staged, add(start, lane.var), const(0.0, self.spec.dtype))]
-        return [lane]
-
-    def copy_row(self, ih: Expr, start: Expr) -> list[Stmt]:
-        """One input row between its borders of zeros."""
-        shape, spec, staged = self.shape, self.spec, self.staged
-        assert staged is not None
-        n_pitch, c_pitch, h_pitch, w_pitch = spec.x_strides
-        left = shape.padding[1] * shape.c
-        right = self.row_pitch - left - shape.w * shape.c
-        source = add(mul(self.n, n_pitch), mul(ih, h_pitch), spec.x_offset)
-        target = add(start, left)
-
-        def flat(count: int, source: Expr, source_step: int, target: Expr, target_step: int) -> list[Stmt]:
-            lane = For(fresh_var("e"), index(0), index(count), "vector", unroll=2 if count >= 32 else 1)
-            value = load(spec.x, add(source, mul(lane.var, source_step)))
-            lane.body = [Store(staged, add(target, mul(lane.var, target_step)), value)]
-            return [lane]
-
-        if c_pitch == 1 and w_pitch == shape.c:
-            copy = flat(shape.w * shape.c, source, 1, target, 1)
-        elif c_pitch == 1:
-            copy = tile.serial("iw", 0, shape.w, lambda iw: flat(
-                shape.c, add(source, mul(iw, w_pitch)), 1, add(target, mul(iw, shape.c)), 1))
-        else:
-            copy = tile.serial("c", 0, shape.c, lambda c: flat(
-                shape.w, add(source, mul(c, c_pitch)), w_pitch, add(target, c), shape.c))
-        return self.zeros(start, left) + copy + self.zeros(add(target, shape.w * shape.c), right)
+        window = (shape.kh - 1) * shape.dilation[0] + 1
+        image = staging.Image(
+            spec.x, spec.x_strides, spec.x_offset, shape.c, shape.h, shape.w, left=shape.padding[1], width=self.width)
+        first = add(mul(self.first_row, shape.stride[0]), -shape.padding[0])
+        count = add(mul(sub(self.rows_here, 1), shape.stride[0]), window)
+        return staging.copy(image, self.staged, self.n, first, count, padded=shape.padding[0] > 0)

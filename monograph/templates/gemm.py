@@ -187,10 +187,14 @@ class _Share:
             return []
         spec, cut, copy = self.spec, self.cut, self.copy
 
-        def row(p: Expr, k: Expr) -> list[Stmt]:
-            lane = For(fresh_var("v"), index(0), index(cut.nr), "vector", unroll=cut.nv)
-            value = load(spec.b.buffer, spec.b.at(self.batch, k, add(self.first_column(p)[1], lane.var)))
-            lane.body = [Store(copy, add(mul(p, spec.k * cut.nr), mul(k, cut.nr), lane.var), value)]
+        def panel(p: Expr) -> list[Stmt]:
+            # One vector of columns at a time, k inside: each column's elements are read one after the other.
+            lane = For(fresh_var("v"), index(0), index(cut.nr), "vector")
+            column = spec.b.at(self.batch, 0, add(self.first_column(p)[1], lane.var))
+            place = add(mul(p, spec.k * cut.nr), lane.var)
+            k_stride = spec.b.strides[-2]
+            lane.body = tile.serial("k", 0, spec.k, lambda k: [
+                Store(copy, add(place, mul(k, cut.nr)), load(spec.b.buffer, add(column, mul(k, k_stride))))])
             return [lane]
 
-        return tile.serial("p", 0, panels, lambda p: tile.serial("k", 0, spec.k, lambda k: row(p, k)))
+        return tile.serial("p", 0, panels, panel)
