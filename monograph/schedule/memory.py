@@ -8,6 +8,7 @@ is the tightest fit; offsets are multiples of 64 bytes.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from monograph.ir import dtypes
@@ -21,6 +22,7 @@ from monograph.schedule.roles import Role
 __all__ = ["ALIGNMENT", "Arena", "Block", "extent_bytes", "plan_memory"]
 
 ALIGNMENT = 64
+LONG_ROW = 64           # points; rows shorter than this may be unrolled into one expression
 
 
 @dataclass(eq=False, slots=True)
@@ -90,12 +92,24 @@ def _dying_input(
         return None
     if isinstance(item, Template) and not templates.ANCHORS[item.anchor.op.name].in_place:
         return None
+    if isinstance(item, Fused) and item.domain.reduced and not _by_rows(item, value, layouts[value]):
+        return None
     for candidate in item.inputs:
         if candidate in block_of and block_of[candidate].last == at and last[candidate] == at:
             same = candidate.tensor.shape == value.tensor.shape and candidate.tensor.dtype == value.tensor.dtype
             if same and layouts[candidate].strides == layouts[value].strides and _pointwise(flow, item, candidate):
                 return candidate
     return None
+
+
+def _by_rows(item: Fused, value: Value, layout: Layout) -> bool:
+    """Does a kernel with reductions surely finish them for a row before it writes to it? Short rows it may unroll,
+    and rows that are not contiguous it may walk in another order."""
+    shape, reduced = item.domain.shape, item.domain.reduced
+    inner = math.prod(shape[d] for d in reduced)
+    trailing = tuple(reduced) == tuple(range(len(shape) - len(reduced), len(shape)))
+    full = value.tensor.shape == shape
+    return full and trailing and inner >= LONG_ROW and views.same_order(views.Affine(shape, layout.strides))
 
 
 def _pointwise(flow: Flow, item: Fused | Template, source: Value) -> bool:
