@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
+
 from monograph.ir.graph import Node, Value
 from monograph.ops.build import Builder
 from monograph.ops.decompose_reduce import to_dtype, widened
@@ -45,8 +47,10 @@ def _silu(b: Builder, x: Value, attributes: dict[str, Any]) -> Value:
     return b.call("aten.mul.Tensor", x, b.call("aten.sigmoid.default", x))
 
 
-def _hardtanh(b: Builder, node: Node) -> Value:
+def _hardtanh(b: Builder, node: Node) -> Value | None:
     """clamp(x, min, max)"""
+    if not node.results[0].tensor.dtype.is_floating_point:
+        return None
     return b.call("aten.clamp.default", node.operands[0], node.attributes["min_val"], node.attributes["max_val"])
 
 
@@ -88,9 +92,16 @@ def _softplus(b: Builder, x: Value, attributes: dict[str, Any]) -> Value:
     return b.call("aten.where.self", b.call("aten.gt.Scalar", scaled, attributes["threshold"]), x, soft)
 
 
-def _sigmoid_backward(b: Builder, grad: Value, y: Value, attributes: dict[str, Any]) -> Value:
-    """grad * (1 - y) * y"""
-    return b.call("aten.mul.Tensor", b.call("aten.mul.Tensor", grad, b.call("aten.rsub.Scalar", y, 1)), y)
+def _sigmoid_backward(b: Builder, node: Node) -> Value | None:
+    """grad * (1 - y) * y; in f16 every step is rounded, in bf16 only the last"""
+    grad, y = node.operands
+    dtype = node.results[0].tensor.dtype
+    if not isinstance(grad, Value) or not isinstance(y, Value) or not dtype.is_floating_point:
+        return None
+    if dtype is not torch.float16:
+        grad, y = widened(b, grad), widened(b, y)
+    result = b.call("aten.mul.Tensor", b.call("aten.mul.Tensor", grad, b.call("aten.rsub.Scalar", y, 1)), y)
+    return to_dtype(b, result, dtype)
 
 
 def _tanh_backward(b: Builder, grad: Value, y: Value, attributes: dict[str, Any]) -> Value:
@@ -114,7 +125,7 @@ RULES = {
     "aten.leaky_relu.default": _pointwise(_leaky_relu),
     "aten.elu.default": _pointwise(_elu),
     "aten.softplus.default": _pointwise(_softplus),
-    "aten.sigmoid_backward.default": _pointwise(_sigmoid_backward),
+    "aten.sigmoid_backward.default": _sigmoid_backward,
     "aten.tanh_backward.default": _pointwise(_tanh_backward),
     "aten.threshold_backward.default": _threshold_backward,
 }

@@ -15,7 +15,7 @@ import torch
 from monograph.ir.graph import Node, Value
 from monograph.ir.symbolic import Dim, product
 from monograph.ops.build import Builder
-from monograph.ops.decompose_reduce import centred, to_dtype, wide, widened
+from monograph.ops.decompose_reduce import centred, dims_of, to_dtype, wide, widened
 
 __all__ = ["RULES"]
 
@@ -37,8 +37,18 @@ def _log_softmax(b: Builder, node: Node) -> Value | None:
     wider, dims = widened(b, x), (node.attributes["dim"],)
     shifted = b.call("aten.sub.Tensor", wider, b.call("aten.amax.default", wider, dims, True))
     total = b.call("aten.sum.dim_IntList", b.call("aten.exp.default", shifted), dims, True)
-    result = b.call("aten.sub.Tensor", shifted, b.call("aten.log.default", total))
-    return to_dtype(b, result, node.results[0].tensor.dtype)
+    last = dims_of(x, dims) == (x.tensor.rank - 1,)
+    if last and x.tensor.dtype is node.results[0].tensor.dtype:
+        # Along the last dim torch's kernel keeps the sum and its logarithm in the dtype of x.
+        total = _rounded(b, b.call("aten.log.default", _rounded(b, total, x.tensor.dtype)), x.tensor.dtype)
+    else:
+        total = b.call("aten.log.default", total)
+    return to_dtype(b, b.call("aten.sub.Tensor", shifted, total), node.results[0].tensor.dtype)
+
+
+def _rounded(b: Builder, x: Value, dtype: torch.dtype) -> Value:
+    """`x` rounded to `dtype`, still in its own."""
+    return to_dtype(b, to_dtype(b, x, dtype), x.tensor.dtype)
 
 
 def _softmax_backward(b: Builder, node: Node) -> Value:
@@ -105,6 +115,41 @@ def _layer_norm(b: Builder, node: Node) -> tuple[Value, ...] | None:
     rstd = _rstd(b, squares, count, node.attributes["eps"])
     normal = b.call("aten.mul.Tensor", difference, rstd)
     return _typed(b, (_affine(b, normal, _optional(node, "weight"), _optional(node, "bias")), mean, rstd), node)
+
+
+def _layer_norm_backward(b: Builder, node: Node) -> tuple[Value | None, ...] | None:
+    """With x' = (x - mean) * rstd and g = grad * weight:
+
+    d x      = rstd * (g - mean(g) - x' * mean(g * x'))     over the normalised dims
+    d weight = sum(grad * x'),  d bias = sum(grad)           over the others
+    """
+    x = _value(node, "input")
+    rank, normal_rank = x.tensor.rank, len(node.attributes["normalized_shape"])
+    if 0 in x.tensor.shape:
+        return None
+    inner, outer = tuple(range(rank - normal_rank, rank)), tuple(range(rank - normal_rank))
+    grad, mean, rstd = (widened(b, _value(node, name)) for name in ("grad_out", "mean", "rstd"))
+    normal = b.call("aten.mul.Tensor", b.call("aten.sub.Tensor", widened(b, x), mean), rstd)
+    weight = _optional(node, "weight")
+    wanted: list[Value | None] = [None, None, None]
+    if node.attributes["output_mask"][0]:
+        g = _affine(b, grad, weight, None)
+        count = product(x.tensor.shape[d] for d in inner)
+        first, second = (
+            b.call("aten.div.Tensor", b.call("aten.sum.dim_IntList", term, inner, True), count)
+            for term in (g, b.call("aten.mul.Tensor", g, normal)))
+        centre = b.call("aten.sub.Tensor", g, first)
+        along = b.call("aten.mul.Tensor", normal, second)
+        wanted[0] = b.call("aten.mul.Tensor", rstd, b.call("aten.sub.Tensor", centre, along))
+    if node.attributes["output_mask"][1] and weight is not None:
+        wanted[1] = _summed(b, b.call("aten.mul.Tensor", grad, normal), outer)
+    if node.attributes["output_mask"][2] and _optional(node, "bias") is not None:
+        wanted[2] = _summed(b, grad, outer)
+    return tuple(value and to_dtype(b, value, result.tensor.dtype) for value, result in zip(wanted, node.results))
+
+
+def _summed(b: Builder, x: Value, dims: tuple[int, ...]) -> Value:
+    return b.call("aten.sum.dim_IntList", x, dims) if dims else x
 
 
 def _rms_norm(b: Builder, node: Node) -> tuple[Value, ...] | None:
@@ -216,6 +261,7 @@ RULES = {
     "aten._softmax_backward_data.default": _softmax_backward,
     "aten._log_softmax_backward_data.default": _log_softmax_backward,
     "aten.native_layer_norm.default": _layer_norm,
+    "aten.native_layer_norm_backward.default": _layer_norm_backward,
     "aten._fused_rms_norm.default": _rms_norm,
     "aten.native_group_norm.default": _group_norm,
     "aten._native_batch_norm_legit_no_training.default": _batch_norm_inference,

@@ -1,6 +1,6 @@
 """Means, variances and norms, and what the other rules share: working in f32 on narrow floats.
 
-    mean(x) = sum(x) / n         rounded after the sum and after the division, as torch does
+    mean(x) = sum(x) / n         rounded once
     var(x)  = sum((x - mean)^2) / (n - correction)
 """
 
@@ -15,7 +15,7 @@ from monograph.ir.graph import Node, Value
 from monograph.ir.symbolic import Dim, maximum, product
 from monograph.ops.build import Builder
 
-__all__ = ["RULES", "centred", "dims_of", "to_dtype", "wide", "widened"]
+__all__ = ["NARROW", "RULES", "centred", "dims_of", "to_dtype", "wide", "widened"]
 
 NARROW = (torch.bfloat16, torch.float16)
 
@@ -62,15 +62,15 @@ def _operand(node: Node) -> Value:
 def _mean(b: Builder, node: Node) -> Value:
     x = _operand(node)
     dims = dims_of(x, node.attributes.get("dim"))
-    total = b.call("aten.sum.dim_IntList", x, dims, node.attributes.get("keepdim", False),
-                   dtype=node.results[0].tensor.dtype)
-    return b.call("aten.div.Tensor", total, count_of(x, dims))
+    dtype = node.results[0].tensor.dtype
+    total = b.call("aten.sum.dim_IntList", x, dims, node.attributes.get("keepdim", False), dtype=wide(dtype))
+    return to_dtype(b, b.call("aten.div.Tensor", total, count_of(x, dims)), dtype)
 
 
 def _moments(b: Builder, node: Node, root: bool, mean_too: bool) -> Value | tuple[Value, ...] | None:
     x = _operand(node)
     dtype = x.tensor.dtype
-    if not dtypes.is_float(dtype) or 0 in x.tensor.shape:
+    if not dtypes.is_float(dtype):
         return None
     dims = dims_of(x, node.attributes["dim"])
     correction = node.attributes["correction"]

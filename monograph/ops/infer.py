@@ -3,7 +3,7 @@
 Two ways, both asking torch itself:
 - a pointwise op's dtypes come from one run on one-element meta tensors, kept per signature; its
   shape is the broadcast of its operands', symbolic or not;
-- any other op runs on meta tensors of the operands' shapes. Symbolic shapes are tried with several
+- any other op runs on meta or fake tensors of the operands' shapes. Symbolic shapes are tried with several
   values of the symbols and the result's sizes fitted: a size of an operand, a product or sum of two,
   or a linear function of the symbols. What cannot be fitted is refused.
 """
@@ -24,7 +24,7 @@ from monograph.ir.graph import Attribute, Graph, Operand, Value, flatten_operand
 from monograph.ir.op import Op, Trait
 from monograph.ir.symbolic import Dim, Expr
 from monograph.ir.types import ScalarType, TensorType, Type
-from monograph.ops import own, table
+from monograph.ops import families, own, table
 
 __all__ = ["broadcast", "is_single", "result_types"]
 
@@ -203,12 +203,10 @@ def _scalar_kind(number: Any) -> Literal["int", "float", "bool"]:
 
 
 def _execute(call: _Call) -> list[Any]:
-    """Results on meta tensors; on fake tensors where an op has no meta kernel."""
+    """Results on meta tensors; on fake ones, which know their device, for all but the plain ops."""
     with compat.plain_torch():
-        try:
+        if call.op.name in families.KERNELS:
             return _run(call.op, _tensors(call.operands, "meta"), call.attributes)
-        except NotImplementedError:
-            pass
         with compat.fake_tensor_mode(), torch.no_grad():
             return _run(call.op, _tensors(call.operands, None), call.attributes, None)
 

@@ -1,9 +1,10 @@
-"""Ops of our own: control flow.
+"""Ops of our own: control flow, seeding.
 
     mono.cond(predicate) {then, otherwise}   predicate is a one-element tensor or a number;
                                              results: those of the region chosen
     mono.while(carried*) {condition, body}   condition(carried*) -> bool; body(carried*) -> carried*;
                                              results: the last carried
+    mono.seed(; seed)                        the default generator starts anew from `seed`, as torch.manual_seed; i8[], no matter
 
 Regions see the values of the graph around them. Both regions of `cond` return the same types;
 `while` regions take one input per carried value.
@@ -15,8 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
 from monograph.ir.graph import Attribute, Graph, Operand
-from monograph.ir.op import Op, Parameter, ParameterKind
+from monograph.ir.op import Effect, Op, Parameter, ParameterKind
 from monograph.ir.types import TensorType, Type
 
 __all__ = ["TABLE", "Own"]
@@ -48,8 +51,16 @@ def _outputs_of(position: int) -> TypeRule:
 
 COND = Op("mono.cond", (Parameter("predicate", ParameterKind.TENSOR),), regions=("then", "otherwise"))
 WHILE = Op("mono.while", (Parameter("carried", ParameterKind.TENSORS),), regions=("condition", "body"))
+SEED = Op("mono.seed", (Parameter("seed", ParameterKind.ATTRIBUTE),), effects=frozenset({Effect.WRITES_STATE}))
+
+
+def _seed(seed: int) -> torch.Tensor:
+    torch.default_generator.manual_seed(seed)
+    return torch.zeros((), dtype=torch.int8)
+
 
 TABLE: dict[str, Own] = {
     COND.name: Own(COND, _outputs_of(0)),
     WHILE.name: Own(WHILE, _outputs_of(1)),
+    SEED.name: Own(SEED, lambda operands, attributes, regions: (TensorType(torch.int8, ()),), _seed),
 }

@@ -22,6 +22,7 @@ from monograph.ir.op import Op, Trait
 from monograph.ir.types import TensorType, Type
 from monograph.ops import families, table
 from monograph.ops.build import Builder
+from monograph.ops.decompose_reduce import NARROW
 from monograph.ops.rules import RULES
 
 __all__ = ["Recipe", "recipe", "splice"]
@@ -31,6 +32,17 @@ WHOLE = frozenset({
     "aten.lstm", "aten.gru", "aten.rnn_tanh", "aten.rnn_relu", "aten._fft_c2c", "aten._fft_c2r", "aten._fft_r2c",
     "aten.linear", "aten.convolution", "aten.scaled_dot_product_attention",
 })
+
+# On bf16 and f16 torch's kernels round these elsewhere than the decompositions do.
+WHOLE_WHEN_NARROW = frozenset(f"aten.{name}" for name in """
+    addmv addr linalg_cross linspace mvlgamma dist renorm xlogy special_xlog1py special_entr logit logit_backward
+    nll_loss_forward nll_loss2d_forward binary_cross_entropy_with_logits binary_cross_entropy_backward
+    soft_margin_loss soft_margin_loss_backward mse_loss mse_loss_backward smooth_l1_loss huber_loss huber_loss_backward
+    native_batch_norm_backward batch_norm_backward glu_backward grid_sampler_2d
+    upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d
+""".split())
+# Kernels for pictures compute with fixed point numbers on bytes.
+WHOLE_ON_INTEGERS = frozenset({"aten.upsample_bilinear2d", "aten.upsample_bicubic2d", "aten.upsample_linear1d"})
 
 # What torch's decompositions may raise on a signature they do not take.
 REFUSALS = (RuntimeError, TypeError, ValueError, AssertionError, IndexError, KeyError, AttributeError, OverflowError)
@@ -83,7 +95,13 @@ def _resolve(operand: Any, values: dict[int, Value]) -> Any:
 def recipe(node: Node) -> Recipe | None:
     """How torch decomposes `node` into ops that kernels cover; None where it does not."""
     op = node.op
-    if op.has(Trait.RANDOM) or op.name.rsplit(".", 1)[0] in WHOLE or not _is_plain(node):
+    packet = op.name.rsplit(".", 1)[0]
+    if op.has(Trait.RANDOM) or packet in WHOLE or not _is_plain(node):
+        return None
+    dtypes = {value.tensor.dtype for value in node.inputs}
+    if packet in WHOLE_WHEN_NARROW and not dtypes.isdisjoint(NARROW):
+        return None
+    if packet in WHOLE_ON_INTEGERS and not any(dtype.is_floating_point for dtype in dtypes):
         return None
     key = (op.name, _key(node.operands), _key(tuple(node.attributes.items())))
     if key not in _known:
@@ -107,6 +125,7 @@ def _key(entry: Any) -> Hashable:
 
 
 def _record(node: Node) -> Recipe | None:
+    """Run the decomposition on fake operands and write it down."""
     target = table.overload(node.op.name)
     function = compat.decomposition(target)
     if function is None:
