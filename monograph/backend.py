@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from monograph import cache

@@ -1,0 +1,175 @@
+"""`monograph.verify(fn, inputs=[...])`: compiled against eager, everything a user can see.
+
+Each input is played twice from the same state (weights, buffers, attributes, random generator), once eagerly
+and once compiled; results, changed arguments, changed state and shared memory are compared. On a difference the
+graph is searched for the first node whose compiled value is not the reference's, and MismatchError names it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from monograph import api
+from monograph.build import build, capture_call, gather_inputs
+from monograph.config import Options
+from monograph.dispatch import TraceFailed
+from monograph.errors import MismatchError
+from monograph.tools.bisect import first_difference
+from monograph.tools.compare import difference, shared_memory
+
+__all__ = ["Verified", "verify"]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was compared."""
+
+    calls: int
+    graphs: int
+    largest: float                # largest absolute difference of a floating point result
+
+    def __str__(self) -> str:
+        return f"{self.calls} calls equal to eager, {self.graphs} graphs, largest difference {self.largest:.3g}"
+
+
+@dataclass
+class State:
+    """Tensors and Python attributes as they are now, to come back to."""
+
+    tensors: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+    tables: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)
+    random: torch.Tensor = field(default_factory=torch.get_rng_state)
+
+    @staticmethod
+    def of(function: Any, tensors: Sequence[torch.Tensor]) -> State:
+        state = State([(tensor, tensor.detach().clone()) for tensor in tensors])
+        owner = getattr(function, "__self__", function)
+        if isinstance(owner, nn.Module):
+            for module in owner.modules():
+                tables = [module.__dict__, module._parameters, module._buffers, module._modules]
+                state.tables += [(table, dict(table)) for table in tables]
+        return state
+
+    def restore(self) -> None:
+        for table, content in self.tables:
+            table.clear()
+            table.update(content)
+        with torch.no_grad():
+            for tensor, content in self.tensors:
+                if not torch.equal(tensor, content):
+                    tensor.copy_(content)
+        torch.set_rng_state(self.random)
+
+
+def verify(
+    function: Callable[..., Any], inputs: Sequence[Any], *, rtol: float | None = None, atol: float | None = None,
+    options: Options | None = None,
+) -> Verified:
+    """Compare on every entry of `inputs`: a tuple of positional arguments, a dict of keyword arguments, or a tensor.
+
+    Tolerances default to the dtype's (f32: rtol 1e-4, atol 1e-5). Arguments and state are left as they were.
+    Raises MismatchError naming the first node and the user's line that differ.
+    """
+    dispatcher = api.dispatcher_of(function)
+    plain = function if dispatcher is None else dispatcher.function
+    if options is None:
+        options = Options.make() if dispatcher is None else dispatcher.options
+    largest = 0.0
+    for number, entry in enumerate(inputs):
+        args, kwargs = _call_of(entry)
+        largest = max(largest, _check(plain, args, kwargs, options, f"input {number}", rtol, atol))
+    return Verified(len(inputs), len(inputs), largest)
+
+
+def _call_of(entry: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(entry, dict):
+        return (), entry
+    return (tuple(entry) if isinstance(entry, (tuple, list)) else (entry,)), {}
+
+
+@dataclass
+class Played:
+    """One call and what it left behind."""
+
+    result: Any
+    arguments: Any
+    state: list[torch.Tensor]
+    shared: set[tuple[int, str, int, bool]]
+
+
+def _check(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options, name: str,
+    rtol: float | None, atol: float | None,
+) -> float:
+    try:
+        entry = build(function, args, kwargs, options)
+    except TraceFailed as failed:
+        raise failed.error from None
+    bound = [b.tensor for b in entry.report.captured.bindings if b.tensor is not None]
+    before = State.of(function, bound)
+
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        leaves = entry.guard.check(args, kwargs)
+        assert leaves is not None, entry.guard.failures(args, kwargs)
+        return entry.run(leaves, args, kwargs)
+
+    try:
+        want = _play(function, args, kwargs, bound)
+        before.restore()
+        got = _play(compiled, args, kwargs, bound)
+    finally:
+        before.restore()
+    found = (difference(got.result, want.result, "the result", rtol=rtol, atol=atol)
+             or difference(got.arguments, want.arguments, "an argument after the call", rtol=rtol, atol=atol)
+             or difference(got.state, want.state, "a weight or buffer after the call", rtol=rtol, atol=atol))
+    if found is None and got.shared != want.shared:
+        found = f"results share memory as {sorted(got.shared)}, eager {sorted(want.shared)}"
+    if found is not None:
+        raise _mismatch(function, args, kwargs, options, f"{name}: {found}", rtol, atol)
+    return _largest(got.result, want.result)
+
+
+def _play(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], bound: Sequence[torch.Tensor],
+) -> Played:
+    args, kwargs = copy.deepcopy((args, kwargs))
+    given = pytree.tree_leaves((args, kwargs))
+    result = function(*args, **kwargs)
+    shared = shared_memory(pytree.tree_leaves(result), [*given, *bound])
+    with torch.no_grad():
+        return Played(result, (args, kwargs), [tensor.detach().clone() for tensor in bound], shared)
+
+
+def _largest(got: Any, want: Any) -> float:
+    found = 0.0
+    for mine, theirs in zip(pytree.tree_leaves(got), pytree.tree_leaves(want)):
+        if isinstance(theirs, torch.Tensor) and theirs.is_floating_point() and theirs.numel():
+            gap = (mine.detach().double() - theirs.detach().double()).abs().nan_to_num(0.0, 0.0, 0.0)
+            found = max(found, float(gap.max()))
+    return found
+
+
+def _mismatch(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options, found: str,
+    rtol: float | None, atol: float | None,
+) -> MismatchError:
+    """The error, with the place where the compiled graph leaves the reference, or the word that capture is at fault."""
+    with torch.no_grad():
+        captured = capture_call(function, args, kwargs, options, grad=False).captured
+        inputs = gather_inputs(captured.bindings)(pytree.tree_leaves((args, kwargs)))
+        inputs = [value.detach() if isinstance(value, torch.Tensor) else value for value in inputs]
+        fault = first_difference(captured.graph, inputs, options, rtol=rtol, atol=atol)
+    if fault is None:
+        return MismatchError(found, hint="every node alone equals the reference: capture or the boundary is at fault")
+    position = captured.graph.nodes.index(fault.node)
+    return MismatchError(f"{found}\n  first wrong node: number {position}, {fault.node.op.name}: {fault.what}",
+                         loc=fault.node.loc)
+
+
