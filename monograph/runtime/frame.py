@@ -72,6 +72,7 @@ class Frame:
         """Take these derived weights; the frame holds them until the next call takes others."""
         if copies is self.copies:
             return
+        self.copies = None              # an interrupt on the way must not leave the pointers of others under its name
         first = self.bases + abi.FIRST_INPUT_BASE + len(self._program.inputs) + len(self._program.outputs)
         self.memory[first:first + len(copies.pointers)] = copies.pointers
         self.words[FrameWord.SEEN] = copies.seen.ctypes.data

@@ -306,3 +306,36 @@ def test_interrupt_leaves_the_frame_pool_usable(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             executable.run([a, b])
     assert torch.equal(executable.run([a, b])[1], expected)
+
+
+def test_ctrl_c_at_any_moment():
+    """A timer interrupts a loop of calls in many places; every call that ends is right."""
+    executable = Executable(library_program())
+    a, b = torch.randn(4, 4), torch.randn(4, 4)
+    expected = executable.run([a, b])
+    armed = [False]
+
+    def interrupt(*_):
+        if armed[0]:
+            armed[0] = False          # once, so that nothing of the test itself is hit
+            raise KeyboardInterrupt
+
+    def loop(delay):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            armed[0] = True
+            for _ in range(1000):
+                assert all(map(torch.equal, executable.run([a, b]), expected))
+            armed[0] = False
+        except KeyboardInterrupt:
+            return 1
+        return 0
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        interrupts = sum(loop(0.0002 + 0.00001 * i) for i in range(100))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupts
+    assert all(map(torch.equal, executable.run([a, b]), expected))
