@@ -16,6 +16,8 @@ from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, Reducti
 from torch.utils import _pytree as pytree
 
 import monograph
+from monograph.api import dispatcher_of
+from monograph.runtime.program import Library
 from tests.compare import assert_same
 
 __all__ = ["Outcome", "check", "family", "full_name", "ops"]
@@ -183,4 +185,9 @@ def _equal(first: Any, second: Any) -> bool:
 
 def library_calls(compiled: Any) -> set[str]:
     """Names of the ops that the programs of a compiled function run as library calls."""
-    return set(compiled.library_calls)
+    dispatcher = dispatcher_of(compiled)
+    assert dispatcher is not None
+    return {
+        step.op for entry in dispatcher.entries for half in entry.report.halves.values() if half.program is not None
+        for step in half.program.steps if isinstance(step, Library)
+    }
