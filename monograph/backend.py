@@ -84,7 +84,7 @@ def _native(half: Half, options: Options) -> None:
     """Schedule, object code, a program made ready to run."""
     machine = target.host()
     start = time.perf_counter()
-    half.schedule = plan(half.graph, target=machine)
+    half.schedule = plan(half.graph, target=machine, pack=options.weights != "live")
     planned = time.perf_counter()
     half.program = assemble.program(half.schedule, machine, store=_store(options.cache_dir))
     compiled = time.perf_counter()

@@ -42,9 +42,15 @@ class Laid:
     packs: list[Pack] = field(default_factory=list)
 
 
-def lay_out(flow: Flow, items: list[Item], pinned: dict[Value, Strides], lanes: Callable[[torch.dtype], int]) -> Laid:
-    """Layouts for all values that `items` store; `pinned` are those of values that are graph outputs."""
-    walk = _Walk(flow, items, pinned, lanes)
+def lay_out(
+    flow: Flow, items: list[Item], pinned: dict[Value, Strides], lanes: Callable[[torch.dtype], int], *,
+    pack: bool = True,
+) -> Laid:
+    """Layouts for all values that `items` store; `pinned` are those of values that are graph outputs.
+
+    Without `pack` weights are treated like any other input: no copy of them is kept between runs.
+    """
+    walk = _Walk(flow, items, pinned, lanes, pack)
     for item in items:
         walk.add(item)
     walk.laid.packs = list(walk.operands.packs.values())
@@ -53,7 +59,8 @@ def lay_out(flow: Flow, items: list[Item], pinned: dict[Value, Strides], lanes: 
 
 class _Walk:
     def __init__(
-        self, flow: Flow, items: list[Item], pinned: dict[Value, Strides], lanes: Callable[[torch.dtype], int]
+        self, flow: Flow, items: list[Item], pinned: dict[Value, Strides], lanes: Callable[[torch.dtype], int],
+        pack: bool,
     ) -> None:
         self.flow, self.pinned = flow, pinned
         self.laid = Laid()
@@ -61,7 +68,7 @@ class _Walk:
         weights = set()
         for value, source in zip(flow.graph.inputs, flow.graph.sources, strict=True):
             self.laid.layouts[value] = Layout(output_strides(value))
-            if source.is_weight:
+            if pack and source.is_weight:
                 weights.add(value)
         self.wanted = _wanted(flow, items)
         self.operands = Operands(flow, self.laid.layouts, weights, lanes, self.copy, self.repack)

@@ -26,15 +26,15 @@ class Target(Protocol):
         ...
 
 
-def plan(graph: Graph, *, target: Target) -> Schedule:
-    """Items in order, layouts and places for a static graph."""
+def plan(graph: Graph, *, target: Target, pack: bool = True) -> Schedule:
+    """Items in order, layouts and places for a static graph. Without `pack` no copy of a weight is kept."""
     graph = outputs.own_outputs(graph)
     facts = flow(graph)
     groups = fuse.fuse(facts)
     moved = outputs.pull_back(facts, groups)
     pinned = {value: outputs.output_strides(value) for value in graph.outputs if isinstance(value.type, TensorType)}
     pinned.update(dict(moved.values()))
-    laid = lay_out(facts, items(facts, groups), pinned, target.lanes)
+    laid = lay_out(facts, items(facts, groups), pinned, target.lanes, pack=pack)
     schedule = Schedule(graph, layouts=laid.layouts, packs=laid.packs)
     _fixed_places(schedule, laid, {output: base for output, (base, _) in moved.items()})
     _arena(schedule, laid, facts)
