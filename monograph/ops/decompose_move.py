@@ -4,11 +4,15 @@
     repeat(x, r)                           -> reshape(expand(x as [1, s, 1, s, ...]))
     slice_scatter(x, src, start, end)      -> cat([x[:start], src, x[end:]])
     select_scatter(x, src, i)              -> cat([x[:i], src[None], x[i + 1:]])
+    diagonal_scatter(x, src)               -> where(row + offset == column, src, x)
+    take(x, i)                             -> flatten(x)[i]
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+import torch
 
 from monograph.ir.graph import Node, Value
 from monograph.ops.build import Builder
@@ -104,7 +108,50 @@ def _spliced(b: Builder, x: Value, middle: Value, dim: int, start: int, end: int
     return b.call("aten.cat.default", tuple(parts), dim) if len(parts) > 1 else middle
 
 
+def _take(b: Builder, node: Node) -> Value:
+    """Elements of the flat tensor."""
+    flat = b.call("aten.reshape.default", _operand(node, "self"), (-1,))
+    return b.call("aten.index.Tensor", flat, (_operand(node, "index"),))
+
+
+def _diagonal_scatter(b: Builder, node: Node) -> Value | None:
+    """src on the diagonal: padded to the length of the dim it is counted along, chosen where row + offset = column"""
+    x, source = _operand(node, "self"), _operand(node, "src")
+    attributes, rank = node.attributes, x.tensor.rank
+    offset, row, column = attributes["offset"], attributes["dim1"] % rank, attributes["dim2"] % rank
+    if not x.tensor.is_static or not isinstance(offset, int):
+        return None
+    shape: Any = x.tensor.shape
+    counted = row if offset >= 0 else column
+    source = to_dtype(b, source, x.tensor.dtype)
+    source = b.call("aten.constant_pad_nd.default", source, (0, shape[counted] - source.tensor.shape[-1]))
+    # The dims of src are those of x without row and column, then the diagonal.
+    kept = [d for d in range(rank) if d not in (row, column)]
+    order = sorted([*kept, counted])
+    source = b.call("aten.permute.default", source, tuple([*kept, counted].index(d) for d in order))
+    source = b.call("aten.unsqueeze.default", source, column if counted == row else row)
+    rows, columns = (_count_along(b, shape, d) for d in (row, column))
+    on = b.call("aten.eq.Tensor", b.call("aten.add.Tensor", rows, offset), columns)
+    return b.call("aten.where.self", on, source, x)
+
+
+def _count_along(b: Builder, shape: Any, dim: int) -> Value:
+    """0, 1, 2, ... along `dim`, other dims of size 1"""
+    count = b.call("aten.arange.start_step", 0, shape[dim], 1, dtype=torch.int64)
+    return b.call("aten.view.default", count, tuple(-1 if d == dim else 1 for d in range(len(shape))))
+
+
+def _diagonal_backward(b: Builder, node: Node) -> Value:
+    """grad on the diagonal of zeros"""
+    grad, attributes = _operand(node, "grad_output"), node.attributes
+    zeros = b.call("aten.full.default", node.results[0].tensor.shape, 0, dtype=grad.tensor.dtype)
+    return b.call("aten.diagonal_scatter.default", zeros, grad, *(attributes[n] for n in ("offset", "dim1", "dim2")))
+
+
 RULES = {
+    "aten.take.default": _take,
+    "aten.diagonal_scatter.default": _diagonal_scatter,
+    "aten.diagonal_backward.default": _diagonal_backward,
     "aten.zeros.default": _filled(0),
     "aten.ones.default": _filled(1),
     "aten.empty.memory_format": _filled(0),

@@ -10,7 +10,7 @@
     constant    no tensor operand
 
 What is not listed is opened by `ops.decompose` into these, taken by a template, or called in torch.
-The activations, norms, losses and other composites stand there, written in terms of these.
+The norms, losses and other composites stand there, written in terms of these.
 """
 
 from __future__ import annotations
@@ -52,7 +52,15 @@ POINTWISE = _aten("""
     bitwise_not bitwise_left_shift.Tensor bitwise_left_shift.Tensor_Scalar
     bitwise_right_shift.Tensor bitwise_right_shift.Tensor_Scalar
     where.self where.ScalarSelf where.ScalarOther where.Scalar masked_fill.Scalar masked_fill.Tensor
-    _to_copy clone
+    _to_copy clone positive
+    max.other min.other isfinite isposinf isneginf heaviside nan_to_num round.decimals frac sgn angle deg2rad rad2deg
+    addcmul addcdiv lerp.Scalar lerp.Tensor ldexp.Tensor logaddexp logaddexp2 sinc
+    xlogy.Tensor xlogy.Scalar_Self xlogy.Scalar_Other special_entr
+    special_xlog1py special_xlog1py.self_scalar special_xlog1py.other_scalar
+    gelu gelu_backward silu mish elu elu_backward celu selu relu6
+    softplus softplus_backward softshrink softshrink_backward hardshrink hardshrink_backward
+    hardtanh hardtanh_backward hardsigmoid hardswish hardswish_backward
+    leaky_relu leaky_relu_backward threshold threshold_backward tanh_backward _prelu_kernel
 """)
 
 REDUCTION = _aten("""
@@ -60,7 +68,7 @@ REDUCTION = _aten("""
     argmax argmin max min max.dim min.dim
 """)
 
-SCAN = _aten("cumsum cumprod cummax cummin")
+SCAN = _aten("cumsum cumprod cummax cummin logcumsumexp")
 
 VIEW = _aten("""
     view _unsafe_view reshape _reshape_alias flatten.using_ints unflatten.int squeeze squeeze.dim squeeze.dims unsqueeze
@@ -72,9 +80,9 @@ MAP = _aten("cat constant_pad_nd flip")
 
 GATHER = _aten("index.Tensor _unsafe_index.Tensor index_select gather embedding")
 
-WINDOW = _aten("max_pool2d_with_indices avg_pool2d")
+WINDOW = _aten("max_pool2d_with_indices max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d")
 
-CONSTANT = _aten("full arange.start_step scalar_tensor")
+CONSTANT = _aten("full arange.start_step scalar_tensor eye eye.m linspace")
 
 FAMILIES: dict[str, frozenset[str]] = {
     "pointwise": POINTWISE,

@@ -4,7 +4,8 @@
                                              results: those of the region chosen
     mono.while(carried*) {condition, body}   condition(carried*) -> bool; body(carried*) -> carried*;
                                              results: the last carried
-    mono.seed(; seed)                        the default generator starts anew from `seed`, as torch.manual_seed; i8[], no matter
+    mono.seed(; seed)                        the default generator starts anew, as by torch.manual_seed;
+                                             result: i8[] that nobody reads
 
 Regions see the values of the graph around them. Both regions of `cond` return the same types;
 `while` regions take one input per carried value.

@@ -55,22 +55,19 @@ def compare(call, *types, rtol=1e-5, atol=1e-6):
     "aten.var_mean.correction(%x0)",
     "aten.std_mean.correction(%x0, [0, 2], correction=2)",
     "aten.mean.dim(%x0, [-1])",
-    "aten.gelu.default(%x0)",
-    "aten.gelu.default(%x0, approximate=\"tanh\")",
-    "aten.silu.default(%x0)", "aten.mish.default(%x0)", "aten.elu.default(%x0)", "aten.softplus.default(%x0)",
-    "aten.hardswish.default(%x0)", "aten.hardsigmoid.default(%x0)", "aten.hardtanh.default(%x0)",
-    "aten.leaky_relu.default(%x0)", "aten.sigmoid_backward.default(%x0, %x1)", "aten.tanh_backward.default(%x0, %x1)",
-    "aten.threshold_backward.default(%x0, %x1, 1.0)", "aten.gelu_backward.default(%x0, %x1)",
-    "aten.silu_backward.default(%x0, %x1)",
+    "aten.sigmoid_backward.default(%x0, %x1)", "aten.silu_backward.default(%x0, %x1)",
+    "aten.mish_backward.default(%x0, %x1)",
     "aten.repeat.default(%x0, [2, 1, 3, 1])", "aten.stack.default([%x0, %x1], -2)",
-    "aten.addcmul.default(%x0, %x1, %x1, value=0.5)", "aten.lerp.Scalar(%x0, %x1, 0.3)",
+    "aten.diagonal_scatter.default(%x0, %x5, 1, 2, 1)", "aten.diagonal_scatter.default(%x0, %x6, -1, 0, 2)",
+    "aten.diagonal_backward.default(%x5, [2, 3, 4], 1, 2, 1)",
     "aten.logsumexp.default(%x0, [1])", "aten.linalg_vector_norm.default(%x0)", "aten.tril.default(%x0, -1)",
     "aten.slice_scatter.default(%x0, %x3, 1, 1, 3)", "aten.select_scatter.default(%x0, %x4, 1, -2)",
     "aten.zeros_like.default(%x0)", "aten.full_like.default(%x0, 2.5)", "aten.copy.default(%x0, %x2)",
     "aten.mse_loss.default(%x0, %x1)", "aten.smooth_l1_loss.default(%x0, %x1)", "aten.roll.default(%x0, [1], [2])",
 ])
 def test_values_of_float_ops(call):
-    compare(call, "f32[2, 3, 4]", "f32[2, 3, 4]", "f32[3, 4]", "f32[2, 2, 4]", "f32[2, 4]")
+    compare(call, "f32[2, 3, 4]", "f32[2, 3, 4]", "f32[3, 4]", "f32[2, 2, 4]", "f32[2, 4]", "f32[2, 2]",
+            "f32[3, 1]")
 
 
 @pytest.mark.parametrize("call", [
@@ -90,8 +87,8 @@ def test_values_of_image_ops(call):
 
 @pytest.mark.parametrize("call", [
     "aten._softmax.default(%x0, 1, False)", "aten._log_softmax.default(%x0, 1, False)",
-    "aten.gelu.default(%x0)", "aten.silu.default(%x0)", "aten.mean.dim(%x0, [1])", "aten.mean.default(%x0)",
-    "aten.var.correction(%x0, [1])", "aten.sigmoid_backward.default(%x0, %x0)", "aten.softplus.default(%x0)",
+    "aten.silu_backward.default(%x0, %x0)", "aten.mean.dim(%x0, [1])", "aten.mean.default(%x0)",
+    "aten.var.correction(%x0, [1])", "aten.sigmoid_backward.default(%x0, %x0)",
     "aten.native_layer_norm.default(%x0, [64], %x1, %x1, 1e-5)",
 ])
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
@@ -101,7 +98,7 @@ def test_narrow_floats_are_rounded_where_eager_rounds(call, dtype):
 
 
 @pytest.mark.parametrize("call", [
-    "aten.mean.dim(%x0, [1], dtype=f32)", "aten.hardtanh.default(%x0, 0, 2)", "aten.ones_like.default(%x0)",
+    "aten.mean.dim(%x0, [1], dtype=f32)", "aten.take.default(%x0, %x0)", "aten.ones_like.default(%x0)",
     "aten.stack.default([%x0, %x0])", "aten.triu.default(%x0)", "aten.arange.default(7)",
 ])
 def test_values_of_integer_ops(call):
@@ -157,7 +154,7 @@ def test_regions_are_opened_too():
             %p = aten.sum.default(%x)
             %c = mono.cond(%p) {
                 then {
-                    %a = aten.silu.default(%x)
+                    %a = aten.silu_backward.default(%x, %x)
                     return %a
                 }
                 otherwise {
@@ -168,14 +165,14 @@ def test_regions_are_opened_too():
         }""")
     assert expand(graph)
     verify(graph)
-    assert [n.op.name for n in graph.nodes[1].regions[0].nodes] == ["aten.sigmoid.default", "aten.mul.Tensor"]
+    assert "aten.sigmoid.default" in [n.op.name for n in graph.nodes[1].regions[0].nodes]
 
 
 def test_outputs_keep_their_strides():
     graph = text.parse("""
         graph {
             input %x: f32[2, 3, strides=[3, 1]]
-            %y: f32[2, 3, strides=[1, 2]] = aten.silu.default(%x)
+            %y: f32[2, 3, strides=[1, 2]] = aten.silu_backward.default(%x, %x)
             %z: f32[2, 3, strides=[1, 2]] = aten.copy.default(%x, %x)
             return %y, %z
         }""")
