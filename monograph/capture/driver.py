@@ -73,7 +73,8 @@ class _Attempt:
             with compat.quiet_fakes():
                 captured = self._trace()
         finally:
-            marks = [snapshot.restore(), reset_tensors(tracer.entries), tracer.draws.restore()]
+            tracer.draws.restore()
+            marks = [snapshot.restore(), reset_tensors(tracer.entries)]
         for mark in marks:
             if mark is not None:
                 raise errors.UnsupportedError(f"the program {mark} while it runs",
@@ -111,6 +112,7 @@ class _Attempt:
     def _seal(self, result: Any) -> Captured:
         tracer, joint = self.tracer, None
         tracer.record.loc = blame.location(blame.user_frame())
+        tracer.draws.settle()
         with torch.no_grad(), torch._C.DisableTorchFunction():
             seal = Seal(tracer, result)
             boundary = seal.run()

@@ -30,6 +30,9 @@ LEAVES_TORCH: dict[Any, str] = {
     Tensor.__reduce_ex__: "pickling", Tensor.__deepcopy__: "deepcopy()",
 }
 
+# They read the memory of a tensor of indices without asking through an op.
+READS_INDICES = frozenset({torch.tensor_split, Tensor.tensor_split})
+
 # They run autograd's engine, which must see its own kernels.
 AUTOGRAD = frozenset({Tensor.backward, torch.autograd.grad, torch.autograd.backward})
 
@@ -45,6 +48,8 @@ class UserMode(TorchFunctionMode):
             raise self.leaves(func)
         if func is Tensor.tolist and isinstance(args[0], compat.FakeTensor):
             return self.tolist(args[0])
+        if func in READS_INDICES and any(isinstance(x, compat.FakeTensor) for x in (*args[1:], *kwargs.values())):
+            raise handlers.needs_value(torch.ops.aten._local_scalar_dense.default, None)
         if func is Tensor.data.__set__ and not isinstance(args[0], compat.FakeTensor):     # type: ignore[attr-defined]
             raise errors.UnsupportedError("`.data =` on a tensor that is not an argument",
                                           loc=blame.location(blame.user_frame(2)))

@@ -13,7 +13,9 @@ import torch
 from monograph import errors
 from monograph.capture import blame, known
 from monograph.capture.layout import Layout
+from monograph.capture.overlap import check_write
 from monograph.capture.recorder import type_of
+from monograph.capture.twins import written
 from monograph.ops import table
 from monograph.source import SourceLoc
 
@@ -73,6 +75,24 @@ def batch_norm(tracer: Tracer, call: Call) -> Any:
     return result
 
 
+def functional(pure: Any, count: int) -> Handler:
+    """An op that writes its arguments and returns `count` results; `pure` returns the written ones after those."""
+    def handler(tracer: Tracer, call: Call) -> Any:
+        targets = [call.argument(position) for position in written(call.func)]
+        for target in targets:
+            check_write(target, Layout.of(target), call.tensors, call.name)
+        result = tracer.fake(call.func, call.args, call.kwargs)
+        leaves = [*(result if isinstance(result, (list, tuple)) else [result])]
+        types = [type_of(leaf.shape, leaf.dtype) for leaf in (*leaves[:count], *targets)]
+        values = tracer.node(table.of_overload(pure), tracer.encode(call.args), tracer.encode(call.kwargs), types)
+        for leaf, value in zip(leaves, values[:count], strict=True):
+            tracer.memory.add(leaf, value)
+        for target, value in zip(targets, values[count:], strict=True):
+            tracer.memory.write(target, value)
+        return result
+    return handler
+
+
 def nothing(tracer: Tracer, call: Call) -> Any:
     """Checks whose answer fakes already know."""
     tracer.fake(call.func, call.args, call.kwargs)
@@ -83,5 +103,8 @@ TABLE: dict[Any, Handler] = {
     aten._local_scalar_dense.default: ask,
     aten.equal.default: equal,
     aten.native_batch_norm.default: batch_norm,
+    aten._native_batch_norm_legit.default: functional(aten._native_batch_norm_legit_functional.default, 3),
+    aten._batch_norm_with_update.default: functional(aten._batch_norm_with_update_functional.default, 4),
+    aten.rrelu_with_noise.default: functional(aten.rrelu_with_noise_functional.default, 1),
     aten._assert_tensor_metadata.default: nothing,
 }

@@ -22,6 +22,7 @@ Rule = Callable[["Tracer", Any, Any, Any], Any]
 # only where autograd does not need to look inside.
 KEPT_WHOLE = frozenset({
     aten.linear.default, aten.scaled_dot_product_attention.default,
+    aten.linalg_svdvals.default, aten.linalg_eigvalsh.default,     # eager leaves out the vectors, for fakes it does not
     aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input,
 })
 

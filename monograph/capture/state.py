@@ -54,7 +54,7 @@ class Snapshot:
             self._object(root, "", 0)
 
     def _object(self, value: Any, path: str, depth: int) -> None:
-        if isinstance(value, OPAQUE) or depth > 40:
+        if isinstance(value, OPAQUE) or depth > 40 or _is_of_torch(value):
             return
         if isinstance(value, torch.nn.Module):
             self._module(value, path)
@@ -111,6 +111,11 @@ class Snapshot:
             mark = mark or "draws from Python's random module"
         torch._C._set_grad_enabled(self.grad_enabled)
         return mark
+
+
+def _is_of_torch(value: Any) -> bool:
+    """Torch's own objects (ops, generators) keep caches of no consequence."""
+    return type(value).__module__.split(".")[0] == "torch" and not isinstance(value, torch.nn.Module)
 
 
 def _changed(container: Any, before: Any) -> str | None:

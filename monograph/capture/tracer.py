@@ -49,7 +49,7 @@ class Tracer(TorchDispatchMode):
         self.record = Recorder(self.graph)
         self.memory = Memory(self.record)
         self.fakes = Fakes(self.mode)
-        self.draws = Draws()
+        self.draws = Draws(self.record)
         self.flat = flat                              # real storages that must be flat bases
         self.describe = describe
         self.entries: list[Entry] = []
@@ -216,6 +216,8 @@ class Tracer(TorchDispatchMode):
         leaves = tensors_of(result)
         if not leaves:
             return result
+        for leaf in leaves:
+            self.check(leaf, call.name)
         homes = {compat.storage_id(t): (t, layout) for t, layout in layouts}
         if all(compat.storage_id(leaf) in homes for leaf in leaves):
             self._views(call, result, leaves, homes)
@@ -226,9 +228,6 @@ class Tracer(TorchDispatchMode):
         for leaf, value in zip(results, values, strict=True):
             if not isinstance(leaf, torch.Tensor):
                 continue
-            if leaf.device.type != "cpu":
-                raise errors.DeviceError(f"{call.name} makes a tensor on device {leaf.device}", loc=self.record.loc,
-                                         hint="only the CPU is supported")
             if compat.storage_id(leaf) in homes:      # an op that may hand an operand through
                 self.memory.write(leaf, self.memory.read(leaf))
             else:
@@ -243,7 +242,16 @@ class Tracer(TorchDispatchMode):
         if not op.has(Trait.RANDOM) or _draws_nothing(op, args, kwargs):
             return self.record.node(op, args, kwargs, types).results
         signature = (op.name, *types, args[1:] if blank else args, tuple(kwargs.items()))
-        return self.draws.draw(signature, lambda: self.record.node(op, args, kwargs, types).results, self.record.loc)
+        return self.draws.draw(signature, lambda: self.record.node(op, args, kwargs, types).results)
+
+    def check(self, leaf: torch.Tensor, name: str) -> None:
+        """DeviceError or UnsupportedError for a result that the compiler does not take."""
+        if leaf.device.type != "cpu":
+            raise errors.DeviceError(f"{name} makes a tensor on device {leaf.device}", loc=self.record.loc,
+                                     hint="only the CPU is supported")
+        if leaf.layout is not torch.strided or leaf.is_quantized:
+            kind = "quantized" if leaf.is_quantized else f"sparse ({leaf.layout})"
+            raise errors.UnsupportedError(f"{name} makes a {kind} tensor", loc=self.record.loc)
 
     def _views(self, call: Call, result: Any, leaves: list[torch.Tensor], homes: Any) -> None:
         if call.func in NO_STEP:

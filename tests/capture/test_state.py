@@ -49,8 +49,11 @@ def appends(layer: Layer, x: torch.Tensor) -> None:
     layer.history.append(x * 1)
 
 
-def seeds(layer: Layer, x: torch.Tensor) -> None:
-    torch.manual_seed(3)
+def winds_back(layer: Layer, x: torch.Tensor) -> None:
+    state = torch.get_rng_state()
+    torch.rand(3)
+    torch.set_rng_state(state)
+    torch.rand(4)
 
 
 def draws_in_python(layer: Layer, x: torch.Tensor) -> None:
@@ -63,12 +66,13 @@ def calls_backward(layer: Layer, x: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize(("action", "name"), [
-    (sets_attribute, "last"), (sets_buffer, "total"), (sets_entry, "cache"), (appends, "history"), (seeds, "seeds"),
+    (sets_attribute, "last"), (sets_buffer, "total"), (sets_entry, "cache"), (appends, "history"), (winds_back, "restores a state"),
     (draws_in_python, "random"), (calls_backward, "gradient of"),
 ])
 def test_marks_are_removed_and_named(action: Any, name: str) -> None:
     layer = Layer(action)
     attributes, total = set(vars(layer)), layer.total
+    torch.rand(1)
     before = ambient()
     with pytest.raises(errors.UnsupportedError, match=name), torch.no_grad():
         trace(layer, (ramp(4, 3),), {})
@@ -140,6 +144,7 @@ def test_draws_do_not_move_the_generator() -> None:
         return torch.nn.functional.dropout(x, 0.5) + torch.rand(3)
 
     torch.manual_seed(5)
+    torch.rand(1)
     before = torch.get_rng_state()
     with torch.no_grad():
         trace(fn, (ramp(4, 3),), {})

@@ -227,6 +227,19 @@ def literals(x):
     return c, x * c, torch.tensor(2.5), d, torch.tensor([0.0, -0.0]), torch.full((2,), torch.tensor(3).item())
 
 
+@case()
+def seeded_inside(x):
+    a = torch.rand(3)
+    torch.manual_seed(7)
+    b = F.dropout(x, 0.5)
+    state = torch.get_rng_state()
+    c = torch.rand(2)
+    torch.set_rng_state(state)
+    d = torch.rand(2)
+    torch.manual_seed(11)
+    return a, b, c, d
+
+
 @pytest.mark.parametrize(("fn", "make"), CASES, ids=[fn.__name__ for fn, _ in CASES])
 def test_writes(fn: Any, make: Any) -> None:
     with torch.no_grad():
