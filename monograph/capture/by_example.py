@@ -17,16 +17,21 @@ __all__ = ["result_or_error"]
 LARGEST = 1 << 24       # elements of all arguments together
 
 
-def result_or_error(mode: Any, func: Any, args: Any, kwargs: Any, failure: Exception) -> Any:
-    """A fake result shaped as eager's, or eager's exception; `failure` itself where neither can be had."""
+def result_or_error(mode: Any, func: Any, args: Any, kwargs: Any, failure: Exception | None) -> Any:
+    """A fake result shaped as eager's, or eager's exception; `failure` itself where neither can be had.
+
+    Without a `failure` the answer is then NotImplemented.
+    """
     size = [0]
     with compat.plain_torch():
         made = _real((args, kwargs), size)
-    if made is None or size[0] > LARGEST:
+    if size[0] > LARGEST:
+        if failure is None:
+            return NotImplemented
         raise failure
     with compat.plain_torch(), torch.random.fork_rng(devices=[]):
         result = func(*made[0], **made[1])
-    if func._schema.is_mutable:
+    if func._schema.is_mutable and failure is not None:
         raise failure
     return _fake(mode, result)
 

@@ -39,10 +39,34 @@ class Memory:
     def add(self, tensor: torch.Tensor, value: Value, *, layout: Layout | None = None,
             input: int | None = None) -> Storage:
         """A new storage whose content is `value`, laid as `tensor` is."""
-        storage = Storage(layout or Layout.of(tensor), value, tensor, input=input)
+        layout = layout or Layout.of(tensor)
+        lazy = layout if layout.conj or layout.neg else None
+        if lazy is not None:              # the storage holds what the lazy bits are applied to
+            layout, value = self._physical(lazy, value)
+        storage = Storage(layout, value, tensor, input=input)
+        if lazy is not None:
+            self._remember_lazy(storage, lazy)
         self.by_id[compat.storage_id(tensor)] = storage
         self.alive.append(compat.storage_reference(tensor))
         return storage
+
+    def _physical(self, layout: Layout, value: Value) -> tuple[Layout, Value]:
+        """Layout and content without lazy bits, of a tensor whose present value is `value`."""
+        if layout.conj:
+            value = self.record.emit("aten.conj_physical.default", value, like=layout)
+        if layout.neg:
+            value = self.record.emit("aten.neg.default", value, like=layout)
+        return Layout(layout.sizes, layout.strides, layout.offset, layout.dtype), value
+
+    def _remember_lazy(self, storage: Storage, layout: Layout) -> None:
+        """The steps from the physical layout to `layout`."""
+        parent = storage.layout
+        for bit, func in (("neg", torch.ops.aten._neg_view.default), ("conj", torch.ops.aten._conj.default)):
+            if getattr(layout, bit):
+                conj = layout.conj if bit == "conj" else False
+                child = Layout(layout.sizes, layout.strides, layout.offset, layout.dtype, conj, layout.neg)
+                storage.recipes[child.key] = views.Step(func, (), {}, parent, child)
+                parent = child
 
     def save(self) -> dict[int, tuple[Any, ...]]:
         """The state of every storage, for a region to come back to."""
