@@ -100,7 +100,7 @@ def _pow(node: Node, _: Builder) -> Value | None:
 
 def _where(node: Node, _: Builder) -> Value | None:
     """where(c, x, x) -> x"""
-    _, x, y = node.operands
+    x, y = node.operands[1:]
     return _same(node, x) if x is y else None
 
 
