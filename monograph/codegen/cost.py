@@ -12,10 +12,11 @@ __all__ = ["body_cost", "is_small", "worthwhile_jam"]
 SMALL = 300_000
 UNKNOWN_TRIPS = 64
 LONG_BODY = 24
+SCALAR_PENALTY = 4
 
 
-def body_cost(body: list[Stmt], seen: set[Expr]) -> float:
-    """Additions for one run of `body`; an expression counts where it first occurs."""
+def body_cost(body: list[Stmt], seen: set[Expr], lanes: bool = False) -> float:
+    """Additions for one run of `body`; an expression counts where it first occurs. `lanes`: inside a vector loop."""
     total = 0.0
     for statement in body:
         own = 0.0
@@ -29,10 +30,11 @@ def body_cost(body: list[Stmt], seen: set[Expr]) -> float:
             own += 1
         if isinstance(statement, For):
             trips = static_trips(statement)
-            own += body_cost(statement.body, seen)
+            vector = lanes or statement.kind == "vector"
+            own += body_cost(statement.body, seen, vector)
             own *= trips if trips is not None else UNKNOWN_TRIPS
-            if statement.kind != "vector":
-                own *= 4 if not any(isinstance(s, For) for s in statement.body) else 1
+            if not vector and not any(isinstance(s, For) for s in statement.body):
+                own *= SCALAR_PENALTY
         total += own
     return total
 
@@ -53,4 +55,6 @@ def worthwhile_jam(loop: For) -> int:
 
 def is_small(loop: For, trips: int | None) -> bool:
     """Whether parallel loop `loop` should run on the calling thread."""
+    if trips is not None and trips <= 1:
+        return True
     return trips is not None and trips * body_cost(loop.body, set()) < SMALL

@@ -51,9 +51,10 @@ class Facts:
     def leaves(self, expr: Expr) -> frozenset[Leaf]:
         found = self._leaves.get(expr)
         if found is None:
-            for part in walk([expr], self._leaves):
-                self._leaves[part] = self._own_leaves(part)
-            found = self._leaves[expr]
+            if any(a not in self._leaves for a in expr.args):
+                for part in walk(expr.args, self._leaves):
+                    self._leaves[part] = self._own_leaves(part)
+            found = self._leaves[expr] = self._own_leaves(expr)
         return found
 
     def _own_leaves(self, expr: Expr) -> frozenset[Leaf]:
@@ -68,9 +69,10 @@ class Facts:
     def linear(self, expr: Expr) -> Linear:
         found = self._linear.get(expr)
         if found is None:
-            for part in walk([expr], self._linear):
-                self._linear[part] = self._own_linear(part)
-            found = self._linear[expr]
+            if any(a not in self._linear for a in expr.args):
+                for part in walk(expr.args, self._linear):
+                    self._linear[part] = self._own_linear(part)
+            found = self._linear[expr] = self._own_linear(expr)
         return found
 
     def _own_linear(self, expr: Expr) -> Linear:
@@ -121,12 +123,14 @@ class Facts:
     def dtypes(self, loop: For, varying: set[Leaf]) -> set[torch.dtype]:
         """The dtypes computed with per lane in vector loop `loop`; index arithmetic does not count."""
         used: set[torch.dtype] = set()
+        seen: set[Expr] = set()
         for statement in [loop, *_statements(loop.body)]:
             if isinstance(statement, For):
                 used |= {c.dtype for c in statement.carried}
             elif isinstance(statement, Store):
                 used.add(statement.buffer.dtype)
-            for expr in walk(expressions(statement), set()):
+            for expr in walk(expressions(statement), seen):
+                seen.add(expr)
                 if varying.isdisjoint(self.leaves(expr)):
                     continue
                 if isinstance(expr, Load) or (isinstance(expr, Op) and expr.dtype.is_floating_point):

@@ -70,6 +70,7 @@ class Function:
         self.pointers = pointers
         self.scopes: list[Scope] = [Scope()]
         self.depths: dict[Leaf, int] = {}           # the scope a leaf is defined (or pinned) in; absent: the outermost
+        self.known_depths: dict[Expr, int] = {}     # of expressions, until `depths` changes
         self.variables: dict[Var, Bound] = {}
         self.carried: dict[Carry, Lanes] = {}
         self.homes: dict[str, int] = {}             # ref of a uniform value -> its scope
@@ -87,6 +88,7 @@ class Function:
 
     def close(self) -> None:
         scope = self.scopes.pop()
+        self.known_depths.clear()
         for leaf, depth in reversed(scope.undo):
             if depth is None:
                 self.depths.pop(leaf, None)
@@ -97,6 +99,7 @@ class Function:
     def pin(self, leaf: Leaf) -> None:
         """`leaf` is defined in (or may not leave) the current scope."""
         scope = self.scopes[-1]
+        self.known_depths.clear()
         scope.undo.append((leaf, self.depths.get(leaf)))
         self.depths[leaf] = len(self.scopes) - 1
 
@@ -130,8 +133,17 @@ class Function:
     # -- expressions
 
     def depth_of(self, expr: Expr) -> int:
-        depths = self.depths
-        return max((depths.get(leaf, 0) for leaf in self.facts.leaves(expr)), default=0)
+        """The scope `expr` is computed in: the innermost of those its leaves are defined in."""
+        found = self.known_depths.get(expr)
+        if found is None:
+            found = 0
+            depths = self.depths
+            for leaf in self.facts.leaves(expr):
+                depth = depths.get(leaf, 0)
+                if depth > found:
+                    found = depth
+            self.known_depths[expr] = found
+        return found
 
     def is_varying(self, expr: Expr) -> bool:
         return self.vector is not None and not self.vector.varying.isdisjoint(self.facts.leaves(expr))

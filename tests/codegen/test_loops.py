@@ -255,3 +255,36 @@ def test_checks_stop_with_their_values():
         (_, result, _, fault), = outcomes([k], [[bad, torch.zeros(n, dtype=I64)]])
         assert result is not None and result[0] == 3
         assert result[2:5] == [95, 27, 90] == list(fault.values)
+
+
+def test_choices_of_every_dtype_by_uniform_and_varying_conditions():
+    for dtype in DTYPES:
+        x, y, flag, out = Buffer("x", dtype, 23), Buffer("y", dtype, 23), Buffer("f", BOOL, 23), Buffer("o", dtype, 46)
+
+        def body(i, x=x, y=y, flag=flag, out=out, dtype=dtype):
+            a, b = load(x, i), load(y, i)
+            return [
+                Store(out, i, op("select", load(flag, i), a, b, dtype=dtype)),
+                Store(out, add(i, index(23)), op("select", load(flag, index(2)), a, const(1, dtype), dtype=dtype)),
+            ]
+
+        inputs = [sample(dtype, 23), sample(dtype, 23, 1), sample(BOOL, 23, 2), torch.zeros(46, dtype=dtype)]
+        assert_agree([kernel([x, y, flag, out], [vector(23, body)])], [inputs])
+
+
+def test_index_values_as_data():
+    for dtype in (I64, F32, torch.int32, torch.uint8):
+        out = Buffer("o", dtype, 50)
+        r = fresh_var("r")
+        loop = vector(10, lambda i, out=out, dtype=dtype, r=r: [
+            Store(out, add(mul(r, index(10)), i), op("cast", add(mul(i, index(3)), r), dtype=dtype))])
+        assert_agree([kernel([out], [For(r, index(0), index(5), body=[loop])])], [[torch.zeros(50, dtype=dtype)]])
+
+
+def test_large_scratch_comes_from_the_heap():
+    n = 1 << 17
+    x, out = Buffer("x", F32, n), Buffer("o", F32, n)
+    scratch = Buffer("s", F32, n, "scratch")
+    first = vector(n, lambda i: [Store(scratch, i, mul(load(x, i), const(2.0, F32)))])
+    second = vector(n, lambda i: [Store(out, i, load(scratch, op("sub", index(n - 1), i, dtype=I64)))])
+    assert_agree([kernel([x, out], [first, second], [scratch])], [[sample(F32, n), torch.zeros(n)]])
