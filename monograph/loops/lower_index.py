@@ -65,6 +65,19 @@ def constant_pad(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
     return values.choose(inside, lambda: values.at(x, tuple(point)), lambda: fill)
 
 
+def diagonal_scatter(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
+    x, source = node.operands
+    assert isinstance(x, Value) and isinstance(source, Value)
+    rank, offset = len(c), node.attributes["offset"]
+    m = _scalars(values, node)
+    first, second = (dimension(node.attributes[name], rank) for name in ("dim1", "dim2"))
+    along = values.affine.add(c[first], min(offset, 0))
+    rest = tuple(at for dim, at in enumerate(c) if dim not in (first, second))
+    on = m.all(m.eq(c[second], values.affine.add(c[first], offset)), m.ge(along, 0),
+               m.lt(along, shape_of(source)[-1]))
+    return values.choose(on, lambda: values.at(source, (*rest, along)), lambda: values.at(x, c))
+
+
 def triangle(upper: bool) -> Rule:
     def rule(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
         x = node.operands[0]
@@ -106,9 +119,10 @@ def index_select(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
     assert isinstance(x, Value) and isinstance(indices, Value)
     shape = shape_of(x)
     dim = dimension(node.attributes["dim"], len(shape))
-    chosen = values.at(indices, c[dim:dim + 1] if shape_of(indices) else ())
     if not shape:
+        position(values, node, values.at(indices, (index(0),) * len(shape_of(indices))), 1, 0)
         return values.at(x, ())
+    chosen = values.at(indices, c[dim:dim + 1] if shape_of(indices) else ())
     at = position(values, node, chosen, shape[dim], dim)
     return values.at(x, (*c[:dim], at, *c[dim + 1:]))
 
@@ -174,14 +188,20 @@ def arange(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
 
 
 def linspace(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
-    """Counted from the nearer end, as torch does."""
+    """Counted from the nearer end, every step rounded to the result's dtype, as torch does."""
     dtype, steps = dtype_of(node.result), shape_of(node.result)[0]
-    start, end = node.attributes["start"], node.attributes["end"]
-    m = Scalars(values.affine, opmath(dtype) if dtype.is_floating_point else torch.float64, node.loc)
-    step = (end - start) / (steps - 1) if steps > 1 else 0.0
-    at = m.cast(c[0], m.dtype)
-    up = m.add(m.mul(at, step), m.lift(start))
-    down = m.sub(m.lift(end), m.mul(m.sub(m.lift(steps - 1), at), step))
+    real = dtype if dtype.is_floating_point else torch.float64
+    start, end = (torch.tensor(node.attributes[name], dtype=dtype).to(real) for name in ("start", "end"))
+    if steps == 1:
+        return number(start.item(), dtype)
+    step = ((end - start) / torch.tensor(steps - 1, dtype=real)).item()
+    m = Scalars(values.affine, opmath(real), node.loc, result=real)
+
+    def times(count: Expr) -> Expr:
+        return m.rounded(m.mul(m.rounded(m.cast(count, m.dtype)), step))
+
+    up = m.add(start.item(), times(c[0]))
+    down = m.sub(end.item(), times(values.affine.add(values.affine.scale(c[0], -1), steps - 1)))
     return m.cast(m.select(values.below(c[0], steps // 2), up, down), dtype)
 
 
@@ -193,6 +213,7 @@ def eye(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
 RULES: dict[str, Rule] = {
     "aten.cat.default": cat,
     "aten.constant_pad_nd.default": constant_pad,
+    "aten.diagonal_scatter.default": diagonal_scatter,
     "aten.tril.default": triangle(False), "aten.triu.default": triangle(True),
     "aten.embedding.default": embedding,
     "aten.index_select.default": index_select,

@@ -257,7 +257,7 @@ def _neg(m: Scalars, x: Expr) -> Expr:
 
 
 def _ldexp(m: Scalars, x: Expr, exponent: Expr) -> Expr:
-    return m.mul(m.cast(x, m.dtype), m("exp2", m.cast(exponent, m.dtype)))
+    return m.mul(x, m.rounded(m("exp2", exponent)))
 
 
 def _lerp(m: Scalars, start: Expr, end: Expr, weight: Any) -> Expr:
@@ -351,8 +351,8 @@ def _table() -> dict[str, Pointwise]:
     table.update((name, Pointwise("result", fn)) for name, fn in lower_special.FUNCTIONS.items())
     for name in ("mul", "multiply"):
         table[name] = Pointwise("result", lambda m, a, b: m.mul(m.lift(a), m.lift(b)), wide="other")
-    for name in ("div", "divide", "true_divide"):
-        table[name] = Pointwise("result", lower_special.div, wide="other")
+    for name in ("div", "divide", "true_divide", "floor_divide"):
+        table[name] = Pointwise("result", lower_special.FUNCTIONS[name], wide="other")
     raw: dict[str, Function] = {
         "logical_not": lambda m, x: m("not", m.truth(x)),
         "nan_to_num": _nan_to_num,

@@ -1,7 +1,8 @@
 """Pointwise functions that are more than one scalar operation: activations, their gradients, divisions, entropy.
 
 Each is `fn(m, *arguments) -> Expr` as in `lower_pointwise`, computed in the op-math dtype of the result, with the
-formula (and the behaviour at kinks, infinities and NaN) of torch's CPU kernels.
+formula (and the behaviour at kinks, infinities and NaN) of torch's CPU kernels; where their vector path and their
+tail disagree on NaN, of the vector path.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def elu_backward(
         below = m.mul(m.mul(grad, input_scale), m.add(x, alpha * scale))
     else:
         below = m.mul(m.mul(grad, input_scale * alpha * scale), m("exp", m.mul(x, input_scale)))
-    return m.select(m.le(x, 0), below, m.mul(grad, scale))
+    return m.select(m.gt(x, 0), m.mul(grad, scale), below)
 
 
 def _softplus1(m: Scalars, x: Expr) -> Expr:
@@ -188,7 +189,8 @@ def hardsigmoid(m: Scalars, x: Expr) -> Expr:
 
 
 def hardsigmoid_backward(m: Scalars, grad: Expr, x: Expr) -> Expr:
-    return m.select(m("and", m.gt(x, -3), m.lt(x, 3)), m.div(grad, 6.0), 0.0)
+    sixth = torch.tensor(1 / 6, dtype=torch.float32).item()     # also for f64
+    return m.select(m("and", m.gt(x, -3), m.lt(x, 3)), m.mul(grad, sixth), 0.0)
 
 
 def hardswish(m: Scalars, x: Expr) -> Expr:
@@ -197,7 +199,7 @@ def hardswish(m: Scalars, x: Expr) -> Expr:
 
 def hardswish_backward(m: Scalars, grad: Expr, x: Expr) -> Expr:
     middle = m.mul(grad, m.add(m.div(x, 3.0), 0.5))
-    return m.select(m.le(x, -3), 0.0, m.select(m.lt(x, 3), middle, grad))
+    return m.select(m.ge(x, 3), grad, m.select(m.le(x, -3), 0.0, middle))
 
 
 def _within(m: Scalars, x: Expr, bound: float) -> Expr:
@@ -214,7 +216,7 @@ def softshrink(m: Scalars, x: Expr, lambd: float = 0.5) -> Expr:
 
 
 def shrink_backward(m: Scalars, grad: Expr, x: Expr, lambd: float) -> Expr:
-    return m.select(_within(m, x, lambd), 0.0, grad)
+    return m.select(m("or", m.lt(x, -lambd), m.gt(x, lambd)), grad, 0.0)
 
 
 def leaky_relu(m: Scalars, x: Expr, slope: float = 0.01) -> Expr:
@@ -226,7 +228,7 @@ def leaky_relu_backward(m: Scalars, grad: Expr, x: Expr, slope: float, is_result
 
 
 def hardtanh_backward(m: Scalars, grad: Expr, x: Expr, lo: float, hi: float) -> Expr:
-    return m.select(m("or", m.le(x, lo), m.ge(x, hi)), 0.0, grad)
+    return m.select(m("and", m.gt(x, lo), m.lt(x, hi)), grad, 0.0)
 
 
 def threshold_backward(m: Scalars, grad: Expr, x: Expr, threshold: float) -> Expr:

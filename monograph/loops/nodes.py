@@ -218,7 +218,11 @@ _fresh = itertools.count()
 
 @dataclass(eq=False)
 class For:
-    """`for var in range(lo, hi, step)`. `yields` has one expression per carried value."""
+    """`for var in range(lo, hi, step)`. `yields` has one expression per carried value.
+
+    `alone`: a vector loop that had better share no registers with what stands around it (a register tile):
+    a hint to emit it as a function of its own.
+    """
 
     var: Var
     lo: Expr
@@ -229,6 +233,7 @@ class For:
     carried: list[Carried] = field(default_factory=list)
     body: list[Stmt] = field(default_factory=list)
     yields: list[Expr] = field(default_factory=list)
+    alone: bool = False
 
 
 @dataclass(eq=False, slots=True)
