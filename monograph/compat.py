@@ -32,6 +32,7 @@ from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
+    "DENSE_ONLY",
     "FakeTensor", "NEEDS_VALUE", "below_autograd", "composite_kernel", "current_backward_sequence", "fake_from_storage",
     "NO_FAKE_KERNEL", "is_composite", "quiet_fakes", "storage_reference", "last_sequence", "run_fake", "set_version", "symbolic_fake_mode",
     "after_optimizer_step", "decomposition", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from monograph import compat
 from monograph.errors import VerificationError
 from monograph.ir import symbolic
 from monograph.ir.graph import Graph, Node, Operand, Value
@@ -66,6 +67,8 @@ def evaluate(graph: Graph, inputs: Sequence[Result], *, grad: bool = False, chec
 def run_node(node: Node, operands: Sequence[Any], symbols: Mapping[str, Any] | None = None) -> tuple[Result, ...]:
     """The results of one node without regions, given the values of its operand slots."""
     symbols = symbols or {}
+    if node.op.name in compat.DENSE_ONLY:
+        operands = [x.contiguous() if isinstance(x, torch.Tensor) else x for x in operands]
     args, kwargs = table.unbind(node.op, _numbers(tuple(operands), symbols), _numbers(node.attributes, symbols))
     return tuple(_flat(_function(node.op.name)(*args, **kwargs)))
 

@@ -82,7 +82,7 @@ GATHER = _aten("index.Tensor _unsafe_index.Tensor index_select gather embedding"
 
 WINDOW = _aten("max_pool2d_with_indices max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d")
 
-CONSTANT = _aten("full arange.start_step scalar_tensor eye eye.m linspace")
+CONSTANT = _aten("full arange.start_step scalar_tensor eye eye.m")
 
 FAMILIES: dict[str, frozenset[str]] = {
     "pointwise": POINTWISE,

@@ -33,6 +33,8 @@ class Call:
 
     def run(self, view: View) -> tuple[Any, ...]:
         operands = [_operand(entry, view) for entry in self.step.operands]
+        if self.step.op in compat.DENSE_ONLY:
+            operands = [x.contiguous() if isinstance(x, torch.Tensor) else x for x in operands]
         threads.make_torch_safe()
         with compat.kernels_only():
             result = self.function(operands)
