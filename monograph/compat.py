@@ -267,3 +267,10 @@ def quiet_fakes() -> Iterator[None]:
         yield
     finally:
         logger.disabled = before
+
+
+# Kernels below the public API that read their operands' memory as if it were contiguous. 2.13
+DENSE_ONLY = frozenset({
+    "aten._embedding_bag.default", "aten._embedding_bag_forward_only.default", "aten._pdist_forward.default",
+    "aten._cdist_forward.default",
+})
