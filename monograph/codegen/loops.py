@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from monograph.codegen import access, checks, vectorloop
+from monograph.codegen import access, checks, outline, vectorloop
 from monograph.codegen.counting import counted
 from monograph.codegen.facts import static_trips
 from monograph.codegen.function import Bound, Function, Lanes
@@ -32,6 +32,8 @@ def statement(fn: Function, entry: Stmt) -> None:
         fn.forget(frozenset((entry.buffer,)))
     elif isinstance(entry, Check):
         checks.check(fn, entry)
+    elif entry.kind == "vector" and entry.alone and outline.can_stand_alone(entry):
+        outline.write(fn, entry, block)
     elif entry.kind == "vector":
         vectorloop.write(fn, entry, block)
     elif entry.kind == "serial":

@@ -225,7 +225,7 @@ class _Share:
         cut, shape, q = self.cut, self.shape, self.spec.q
 
         def panel(p: Expr) -> list[Stmt]:
-            lane = For(fresh_var("v"), index(0), index(cut.nr), "vector", unroll=cut.nv)
+            lane = For(fresh_var("v"), index(0), index(cut.nr), "vector", unroll=cut.nv, alone=True)
             base = q.at(self.head, row, 0)
             keys = mul(p, shape.d * cut.nr)
             rows = [_row(q.buffer, base, m * q.strides[-2]) for m in range(cut.mr)]
@@ -309,7 +309,7 @@ class _Share:
     def accumulate(self, t: Expr, p: Expr, kb: Expr, first_key: Expr, seen: Expr) -> list[Stmt]:
         """result tile = result tile * decay + scores x v"""
         cut, v = self.cut, self.spec.v
-        lane = For(fresh_var("v"), index(0), index(cut.nr_out), "vector", unroll=cut.nv)
+        lane = For(fresh_var("v"), index(0), index(cut.nr_out), "vector", unroll=cut.nv, alone=True)
         base = mul(add(mul(t, self.panels_out), p), cut.mr * cut.nr_out)
         places = [add(base, lane.var, m * cut.nr_out) for m in range(cut.mr)]
         init: list[Expr] = [self.number(0)] * cut.mr

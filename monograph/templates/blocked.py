@@ -81,7 +81,7 @@ def _tile(work: Work, partial: Buffer, t: Expr, p: Expr, kb: Expr) -> list[Stmt]
     base: arith.Term = 0
     if work.blocks > 1:
         base = mul(add(mul(p, work.most_tiles), t), work.mr * work.nr)
-    lane = For(fresh_var("v"), index(0), index(work.nr), "vector", unroll=work.nv)
+    lane = For(fresh_var("v"), index(0), index(work.nr), "vector", unroll=work.nv, alone=True)
     zero = const(0.0, work.dtype)
     places = [add(base, lane.var, m * work.nr) for m in range(work.mr)]
     init: list[Expr] = [zero] * work.mr

@@ -33,13 +33,19 @@ TASKS = 16                   # tasks a large product is split into; fixed, so th
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """Where a matrix lies: strides of the batch dims, then rows, then columns, in elements."""
+    """Where a matrix lies: strides of the batch dims, then rows, then columns, in elements.
+
+    `group` neighbours along the last batch dim share a matrix (heads of queries that share keys).
+    """
 
     buffer: Buffer
     strides: tuple[int, ...]
     offset: int = 0
+    group: int = 1
 
     def at(self, batch: tuple[Expr, ...], row: arith.Term, column: arith.Term) -> Expr:
+        if self.group != 1:
+            batch = (*batch[:-1], arith.floordiv(batch[-1], self.group))
         terms = [mul(b, stride) for b, stride in zip(batch, self.strides[:-2], strict=True)]
         return add(*terms, mul(row, self.strides[-2]), mul(column, self.strides[-1]), self.offset)
 
