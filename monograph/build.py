@@ -25,6 +25,7 @@ from monograph.capture.driver import trace
 from monograph.capture.guards import Fact, Guard, generate
 from monograph.capture.guards_ambient import ambient_facts
 from monograph.capture.guards_arguments import Arguments
+from monograph.capture.guards_versions import watched
 from monograph.capture.readset import ReadSet
 from monograph.capture.readset_effects import Traced
 from monograph.config import Options
@@ -151,10 +152,15 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
             tensors.setdefault(id(binding.tensor), (binding.tensor, binding.path))
     for fact in fetched:
         tensors.pop(id(fact.want), None)
-    stable = [fact for fact in facts if fact.holds()]
     overlap = bool(captured.boundary.writes or captured.boundary.relayouts) or any(b.flat for b in captured.bindings)
     weights, labels = zip(*tensors.values()) if tensors else ((), ())
-    return generate(stable, Arguments(args, kwargs, overlap=overlap), weights, labels, fetched)
+    # What the journal watches is as it was read. A fact elsewhere that the trace itself made false cannot be kept.
+    facts = [fact for fact in facts if all(map(reads.journal.is_watched, fact.watch)) and fact.watch or fact.holds()]
+    tags, others = watched(facts)
+    guard = generate(others, Arguments(args, kwargs, overlap=overlap), weights, labels, fetched,
+                     tags.check if tags is not None else None)
+    guard.facts = facts
+    return guard
 
 
 # Calls

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -33,6 +34,7 @@ class _Absent:
 ABSENT = _Absent()
 CHUNK = 40          # facts in one condition: a longer `and` chain only slows the compiler of the text down
 BY_VALUE = (int, bool, str, bytes, complex, frozenset, range, torch.device, torch.dtype)
+REQUIRES_GRAD = operator.attrgetter("requires_grad")
 MISSING = (KeyError, AttributeError, IndexError, ValueError, TypeError)   # what a place that went away raises
 
 
@@ -57,6 +59,7 @@ class Fact:
     objects: tuple[Any, ...]
     test: Literal["is", "same", "true"] = "true"
     want: Any = None
+    watch: tuple[dict[Any, Any], ...] = ()      # dicts that alone decide the fact: see guards_versions
 
     def now(self) -> Any:
         """The value the expression has at this moment; ABSENT where its place went away."""
@@ -110,7 +113,7 @@ class TensorFacts:
         return all(isinstance(t, torch.Tensor) and metadata(t) == want for t, want in zip(tensors, self.metadata))
 
     def grad_check(self, *tensors: torch.Tensor) -> bool:
-        return [tensor.requires_grad for tensor in tensors] == self.needs_grad
+        return [*map(REQUIRES_GRAD, tensors)] == self.needs_grad
 
     def failures(self, tensors: Sequence[Any]) -> list[str]:
         found = []
@@ -213,13 +216,17 @@ def generate(
     weights: Sequence[torch.Tensor] = (),
     weight_labels: Sequence[str] = (),
     fetched: Sequence[Fact] = (),
+    tags: Callable[[], bool] | None = None,
 ) -> Guard:
     """One check over `facts`, the argument structure (a `guards_arguments.Arguments`) and the metadata of `weights`.
 
-    The tensors found at the places of `fetched` facts are checked like arguments and follow their leaves."""
+    The tensors found at the places of `fetched` facts are checked like arguments and follow their leaves. `tags` checks
+    facts that are not among `facts`."""
     text = Text()
     arguments.write(text)
     text.require([text.condition(fact) for fact in facts])
+    if tags is not None:
+        text.require([f"{text.name(tags)}()"])
     extra = [f"f{i}" for i in range(len(fetched))]
     if fetched:
         fetched_facts = TensorFacts([fact.want for fact in fetched], [fact.label for fact in fetched])

@@ -17,9 +17,10 @@ from __future__ import annotations
 import contextvars
 import enum
 import functools
+import gc
 import os
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -113,7 +114,7 @@ class ReadSet:
         tables = [table, *(table[kind] for kind in MODULE_TABLES if kind in table)]
         tables += [cls.__dict__ for cls in type(instance).__mro__ if is_user_class(cls)]
         text = " and ".join(f"{quote(name)} not in {{{i}}}" for i in range(len(tables)))
-        self.facts[key] = Fact(f"absence of {path}", text, tuple(tables))
+        self.facts[key] = Fact(f"absence of {path}", text, tuple(tables), watch=tuple(map(plain_table, tables)))
 
     def environment(self, key: str, value: str | None) -> None:
         """os.environ[key] was read."""
@@ -128,9 +129,9 @@ class ReadSet:
 
     def _entry(self, key: Any, table: dict[str, Any], name: str, value: Any, path: str) -> None:
         if name in HOOK_TABLES and not value:
-            self.facts[key] = Fact(path, f"not {{0}}[{quote(name)}]", (table,))
+            self.facts[key] = Fact(path, f"not {{0}}[{quote(name)}]", (table,), watch=(table, value))
         else:
-            self.facts[key] = Fact(path, f"{{0}}[{quote(name)}]", (table,), "same", value)
+            self.facts[key] = Fact(path, f"{{0}}[{quote(name)}]", (table,), "same", value, (table,))
 
     def _member(self, key: Any, instance: Any, table: dict[str, Any], name: str, path: str) -> bool:
         """Note a parameter, buffer or submodule."""
@@ -154,7 +155,7 @@ class ReadSet:
             return
         if found[0] is nn.Module:           # torch's own machinery, and `forward` as a mark for "not defined"
             return
-        self.facts[key] = Fact(path, f"{quote(name)} not in {{0}}", (table,))
+        self.facts[key] = Fact(path, f"{quote(name)} not in {{0}}", (table,), watch=(table,))
         self.class_attribute(type(instance), name)
 
     def _computed(self, key: Any, instance: Any, name: str, value: Any, path: str) -> None:
@@ -173,8 +174,9 @@ class ReadSet:
         label = f"{owner.__name__}.{name}"
         if nearer:
             text = " and ".join(f"{quote(name)} not in {{{i}}}" for i in range(len(nearer)))
-            self.facts["nearer", cls, name] = Fact(label, text, tuple(nearer))
-        self.facts[key] = Fact(label, f"{{0}}[{quote(name)}]", (owner.__dict__,), "same", raw)
+            self.facts["nearer", cls, name] = Fact(label, text, tuple(nearer), watch=tuple(map(plain_table, nearer)))
+        table = owner.__dict__
+        self.facts[key] = Fact(label, f"{{0}}[{quote(name)}]", (table,), "same", raw, (plain_table(table),))
         self.reach(raw, label)
 
     # Values.
@@ -279,14 +281,16 @@ class ReadSet:
     def _dict(self, value: dict[Any, Any], path: str) -> None:
         keys = list(dict.__iter__(value))
         if not keys:
-            self.facts["length", id(value)] = Fact(f"keys of {path}", "not {0}", (value,))
+            self.facts["length", id(value)] = Fact(f"keys of {path}", "not {0}", (value,), watch=(value,))
         else:
-            self.facts["length", id(value)] = Fact(f"keys of {path}", "[*{0}] == {1}", (value, keys))
-        get = "{0}[{1}]" if type(value) in (dict, types.MappingProxyType) else "{2}({0}, {1})"
+            order = () if isinstance(value, OrderedDict) else (value,)      # move_to_end leaves no trace in the dict
+            self.facts["length", id(value)] = Fact(f"keys of {path}", "[*{0}] == {1}", (value, keys), watch=order)
+        get = "{0}[{1}]" if type(value) is dict else "{2}({0}, {1})"
         for key in keys:
             entry = dict.__getitem__(value, key)
             label = f"{path.removesuffix('_modules')}{key}" if path.endswith("_modules") else f"{path}[{key!r}]"
-            self.facts["item", id(value), key] = Fact(label, get, (value, key, dict.__getitem__), "same", entry)
+            objects = (value, key, dict.__getitem__)
+            self.facts["item", id(value), key] = Fact(label, get, objects, "same", entry, (value,))
             self.reach(entry, label)
 
     # Functions and the names they use.
@@ -338,7 +342,7 @@ class ReadSet:
         key = ("global", id(table), name)
         if key not in self.facts:
             value = table[name]
-            self.facts[key] = Fact(f"global {name}", f"{{0}}[{quote(name)}]", (table,), "same", value)
+            self.facts[key] = Fact(f"global {name}", f"{{0}}[{quote(name)}]", (table,), "same", value, settled(table))
             self.reach(value, name)
 
     def _chain(self, value: Any, path: str, attributes: tuple[str, ...]) -> None:
@@ -351,7 +355,7 @@ class ReadSet:
                 key, path = ("global", id(table), name), f"{path}.{name}"
                 value = table[name]
                 if key not in self.facts:
-                    self.facts[key] = Fact(path, f"{{0}}[{quote(name)}]", (table,), "same", value)
+                    self.facts[key] = Fact(path, f"{{0}}[{quote(name)}]", (table,), "same", value, settled(table))
                     self.reach(value, path)
             elif isinstance(value, type) and is_user_class(value):
                 self.class_attribute(value, name)
@@ -359,6 +363,17 @@ class ReadSet:
                 value = found[1] if found else None
             else:
                 return
+
+
+def settled(table: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """The globals of a module, to be watched unless every statement of a script changes them."""
+    return () if table.get("__name__") == "__main__" else (table,)
+
+
+def plain_table(table: Any) -> dict[str, Any]:
+    """The dict behind the read-only `__dict__` of a class; a dict as it is."""
+    return table if isinstance(table, dict) else next(
+        entry for entry in gc.get_referents(table) if isinstance(entry, dict))
 
 
 def quote(name: str) -> str:

@@ -14,6 +14,7 @@ import os
 import sys
 import sysconfig
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,12 @@ import torch
 __all__ = ["Names", "is_user_class", "is_user_file", "names"]
 
 HEAP_TYPE = 1 << 9      # Py_TPFLAGS_HEAPTYPE: made by a class statement
-LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
-ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
-SILENT = frozenset({"CACHE", "EXTENDED_ARG", "PRECALL", "NOP"})
+# Bytecode: the low bit of some arguments is a flag, from the version on that is named.
+LOAD, STORE, EXTENDED = dis.opmap["LOAD_GLOBAL"], dis.opmap["STORE_GLOBAL"], dis.EXTENDED_ARG
+ATTRIBUTES = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)
+SILENT = frozenset(dis.opmap[name] for name in ("CACHE", "PRECALL", "NOP") if name in dis.opmap)
+LOAD_SHIFT = int(sys.version_info >= (3, 11))
+ATTRIBUTE_SHIFT = int(sys.version_info >= (3, 12))
 
 OWN = str(Path(__file__).resolve().parents[1]) + os.sep
 TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -56,26 +60,18 @@ def _scan(code: types.CodeType) -> Names:
     chains: dict[tuple[str, tuple[str, ...]], None] = {}
     stored: set[str] = set()
     root, attributes = "", []
-
-    def close() -> None:
-        nonlocal root, attributes
+    for operation, argument in _instructions(code.co_code):
+        if root and operation in ATTRIBUTES:
+            attributes.append(code.co_names[argument >> ATTRIBUTE_SHIFT])
+            continue
         if root and attributes:
             chains[root, tuple(attributes)] = None
         root, attributes = "", []
-
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in SILENT:
-            continue
-        if root and instruction.opname in ATTRIBUTES:
-            attributes.append(instruction.argval)
-            continue
-        close()
-        if instruction.opname in LOADS:
-            root = instruction.argval
+        if operation == LOAD:
+            root = code.co_names[argument >> LOAD_SHIFT]
             loaded[root] = None
-        elif instruction.opname == "STORE_GLOBAL":
-            stored.add(instruction.argval)
-    close()
+        elif operation == STORE:
+            stored.add(code.co_names[argument])
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             inner = names(constant)
@@ -83,6 +79,19 @@ def _scan(code: types.CodeType) -> Names:
             chains.update(dict.fromkeys(inner.chains))
             stored |= inner.stored
     return Names(tuple(loaded), tuple(chains), frozenset(stored))
+
+
+def _instructions(raw: bytes) -> Iterator[tuple[int, int]]:
+    """(operation, argument) of what may touch a name; what merely stands between is left out."""
+    extended = 0
+    for operation, argument in zip(raw[::2], raw[1::2]):
+        if operation == EXTENDED:
+            extended = (extended | argument) << 8
+            continue
+        argument |= extended
+        extended = 0
+        if operation not in SILENT:
+            yield operation, argument
 
 
 @functools.cache

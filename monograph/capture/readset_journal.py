@@ -45,6 +45,9 @@ class Journal:
         """Remember one entry of a module's globals, which are too many to copy."""
         self.globals.setdefault((id(table), name), (table, name, table.get(name, ABSENT), path))
 
+    def is_watched(self, container: Any) -> bool:
+        return id(container) in self.entries
+
     def written(self, container: Any, key: str, value: Any) -> bool:
         """Whether `container[key]`, which is `value` now, was something else when the trace first saw the container."""
         entry = self.entries.get(id(container))

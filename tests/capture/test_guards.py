@@ -9,6 +9,7 @@ from torch import nn
 
 import monograph
 from monograph.api import dispatcher_of
+from monograph.capture.readset_code import names
 
 
 class Config:
@@ -273,3 +274,38 @@ def test_hooks_are_gone_after_a_trace():
     with pytest.raises(monograph.UnsupportedError):
         monograph.compile(lambda x: x.to_sparse().indices(), backend="reference")(torch.ones(2, 2))
     assert (nn.Module.__getattribute__, type(os.environ).__getitem__, Config.__getattribute__) == before
+
+
+def test_names_found_in_code():
+    def f(x):
+        def inner():
+            return os.environ.get(str(x))
+
+        global GLOBAL
+        GLOBAL = torch.nn.functional.relu(x)
+        return inner() + helper(x)
+
+    found = names(f.__code__)
+    assert set(found.globals) == {"os", "str", "torch", "helper"} and found.stored == {"GLOBAL"}
+    assert set(found.chains) == {("os", ("environ", "get")), ("torch", ("nn", "functional", "relu"))}
+
+
+def test_many_names_need_extended_arguments():
+    body = "\n".join(f"    total += math{i}.sin.x{i}" for i in range(400))
+    scope = {}
+    exec(f"def f(total):\n{body}\n    return total", scope)
+    found = names(scope["f"].__code__)
+    assert found.chains == tuple((f"math{i}", ("sin", f"x{i}")) for i in range(400))
+
+
+def test_unrelated_changes_of_a_watched_dict_are_cheap_and_harmless():
+    net, fast, x = compiled_net()
+    guard = dispatcher_of(fast).entries[0].guard
+    with torch.no_grad():
+        for step in range(3):
+            net.counter = step
+            assert guard.check((x,), {}) is not None
+        net.blocks[0].dropout.p = 0.25
+        assert guard.check((x,), {}) is None
+        net.blocks[0].dropout.p = 0.5
+        assert guard.check((x,), {}) is not None
