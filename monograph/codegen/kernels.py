@@ -24,9 +24,11 @@ def kernel(item: Fused | Template, schedule: Schedule, name: str, target: Target
     return TEMPLATES[item.name](item, Lowering(item, schedule), name, target)
 
 
-def _operand(lowering: Lowering, item: Template, role: str, strides: tuple[int, ...] | None = None) -> gemm.Operand:
+def _operand(
+    lowering: Lowering, item: Template, role: str, strides: tuple[int, ...] | None = None, group: int = 1
+) -> gemm.Operand:
     operand = item.operands[role]
-    return gemm.Operand(lowering.sources[operand.value], strides or operand.strides, operand.offset)
+    return gemm.Operand(lowering.sources[operand.value], strides or operand.strides, operand.offset, group)
 
 
 def _gemm(item: Template, lowering: Lowering, name: str, target: Target) -> Kernel:
@@ -90,7 +92,8 @@ def _attention(item: Template, lowering: Lowering, name: str, target: Target) ->
         second = item.anchor.results[1]
         sums = Epilogue(lowering, second, [second], (shape.b, shape.h, shape.s))
     spec = attention.Spec(
-        shape, dtype, _operand(lowering, item, "q"), _operand(lowering, item, "k"), _operand(lowering, item, "v"),
+        shape, dtype, _operand(lowering, item, "q"), _operand(lowering, item, "k", group=p["group"]),
+        _operand(lowering, item, "v", group=p["group"]),
         _operand(lowering, item, "mask") if "mask" in item.operands else None, p["scale"],
         tuple(lowering.arguments()), attention.plan(shape, dtype, target),
     )

@@ -17,10 +17,11 @@ conv        2-d convolution, channels last; 1-d has h = kh = 1
             The anchor's result has channels-last strides unless the caller asked for others: see the item's layouts.
 depthwise   as conv with groups = c = o; w (kh, kw, c) packed
 attention   result[b, h, s, e] = sum_t softmax_t(scale * q[b,h,s,:] . k[b,h,t,:] + mask[b,h,s,t]) * v[b, h, t, e]
-            operands    q (b, h, s, d), k (b, h, t, d), v (b, h, t, e), stride 1 along the last dim; mask
-                        (b, h, s, t), float (added) or bool (False is minus infinity), stride 0 where broadcast,
+            operands    q (b, h, s, d), k (b, h / group, t, d), v (b, h / group, t, e), stride 1 along the last dim;
+                        mask (b, h, s, t), float (added) or bool (False is minus infinity), stride 0 where broadcast,
                         absent if none
-            parameters  b, h, s, t, d, e, scale, causal, lse (is the second result, logsumexp f32[b, h, s], wanted?)
+            parameters  b, h, s, t, d, e, group (heads that share keys), scale, causal, lse (is the second result,
+                        logsumexp f32[b, h, s], wanted?)
 
 Epilogue nodes see the anchor's result at the same flat element, through order-preserving views only; their outputs
 have as many elements. Every output is stored at its layout's strides in the arena or the caller's tensor.
@@ -77,16 +78,18 @@ def _plain_conv(node: Node) -> bool:
 
 
 def _plain_attention(node: Node) -> bool:
-    """No dropout, four dims, one head of keys per head of queries, mask of floats or bools."""
+    """No dropout, four dims, whole groups of heads that share keys, mask of floats or bools."""
     query, key, value = (_shape(node, name) for name in ("query", "key", "value"))
-    if node.attributes.get("dropout_p", 0.0) != 0.0 or node.attributes.get("enable_gqa"):
+    if node.attributes.get("dropout_p", 0.0) != 0.0:
         return False
     if not len(query) == len(key) == len(value) == 4:
         return False
     mask = node.operand("attn_mask")
     if isinstance(mask, Value) and mask.tensor.dtype not in (torch.float32, torch.bool):
         return False
-    return query[:2] == key[:2] == value[:2] and not any(size == 0 for size in query + key)
+    if any(size == 0 for size in query + key) or not query[0] == key[0] == value[0] or key[1] != value[1]:
+        return False
+    return query[1] == key[1] or (bool(node.attributes.get("enable_gqa")) and query[1] % key[1] == 0)
 
 
 GEMM_LINEAR = Capability("gemm", {"a": "input", "b": "weight", "bias": "bias"}, packed="b", accepts=_matrix)

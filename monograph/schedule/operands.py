@@ -50,8 +50,10 @@ class Operands:
     packs: dict[tuple[Value, tuple[Step, ...]], Pack] = field(default_factory=dict)
 
     def lies(self, value: Value) -> Affine | None:
-        """Where `value` lies in the memory of its base; None if strides cannot tell."""
+        """Where `value` lies in the memory of its base; None if strides cannot tell, or the base is a constant."""
         base = self.flow.base_of(value)
+        if base not in self.layouts:
+            return None
         affine: Affine | None = Affine(base.tensor.shape, self.layouts[base].strides)    # type: ignore[arg-type]
         for step in self.flow.path_of(value):
             affine = views.through(step.node, step.position, affine) if affine is not None else None
@@ -170,7 +172,7 @@ def _spread(self: Operands, value: Value, shape: tuple[int, ...], split: tuple[i
     if affine is None:
         value, copied = self.copied(value)
         affine = views.reshape(views.broadcast(copied, shape), split)
-    assert affine is not None, (shape, split)
+    assert affine is not None, (shape, split)      # dims are only ever split, which strides can always tell
     return self.strided(value, affine)
 
 
@@ -280,13 +282,15 @@ def _attention(self: Operands, item: Template) -> None:
         if affine is None or (affine.strides[-1] != 1 and affine.shape[-1] != 1):
             value, affine = self.copied(value)
         item.operands[role] = self.strided(value, affine, 3)
-    (b, h, s, d), t, e = q.tensor.shape, k.tensor.shape[2], v.tensor.shape[3]
+    (b, h, s, d), (_, groups, t, _), e = q.tensor.shape, k.tensor.shape, v.tensor.shape[3]
     if isinstance(mask, Value):
         item.operands["mask"] = _spread(self, mask, (b, h, s, t), (b, h, s, t))     # type: ignore[arg-type]
     scale = node.attributes.get("scale")
     lse = len(node.results) > 1 and node.results[1] in item.outputs
-    item.parameters.update(b=b, h=h, s=s, t=t, d=d, e=e, causal=bool(node.attributes["is_causal"]), lse=lse,
-                           scale=1 / math.sqrt(d) if scale is None else scale)      # type: ignore[arg-type]
+    item.parameters.update(
+        b=b, h=h, s=s, t=t, d=d, e=e, group=h // groups, causal=bool(node.attributes["is_causal"]), lse=lse,
+        scale=1 / math.sqrt(d) if scale is None else scale,      # type: ignore[arg-type]
+    )
 
 
 BINDERS: dict[str, Callable[[Operands, Template], None]] = {

@@ -212,6 +212,10 @@ def _unfold(x: Affine, attributes: dict[str, Any], shape: Ints, position: int) -
     return Affine(shape, (*strides, inner), x.offset)
 
 
+def _pad(x: Affine, attributes: dict[str, Any], shape: Ints, position: int) -> Affine | None:
+    return None if any(attributes["pad"]) else x
+
+
 Rule = Callable[[Affine, dict[str, Any], Ints, int], Affine | None]
 
 RULES: dict[str, Rule] = {
@@ -239,4 +243,5 @@ RULES: dict[str, Rule] = {
     "aten.split_with_sizes.default": _split_with_sizes,
     "aten.diagonal.default": _diagonal,
     "aten.unfold.default": _unfold,
+    "aten.constant_pad_nd.default": _pad,       # one that adds nothing
 }

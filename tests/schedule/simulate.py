@@ -130,7 +130,8 @@ def _attention(item: Template, memory: Memory) -> list[torch.Tensor]:
     q, k, v = (memory.strided(item.operands[role]) for role in "qkv")
     mask = memory.strided(item.operands["mask"]) if "mask" in item.operands else None
     assert all(x.stride(-1) == 1 for x in (q, k, v))
-    result = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, 0.0, p["causal"], scale=p["scale"])
+    result = torch.nn.functional.scaled_dot_product_attention(
+        q, k, v, mask, 0.0, p["causal"], scale=p["scale"], enable_gqa=p["group"] > 1)
     return [result]
 
 
