@@ -53,7 +53,13 @@ def evaluate(graph: Graph, inputs: Sequence[Result], *, grad: bool = False, chec
     """
     symbols: dict[str, Any] = {}
     values: dict[Value, Any] = {}
-    with contextlib.nullcontext() if grad else torch.no_grad():
+    with contextlib.ExitStack() as ambient:
+        # The graph says all there is to do: no autocast, no default device, no mode around it.
+        if grad:
+            ambient.enter_context(torch.autocast("cpu", enabled=False))
+        else:
+            ambient.enter_context(compat.plain_torch())
+            ambient.enter_context(compat.kernels_only())
         for value, given in zip(graph.inputs, _all_inputs(graph, inputs, check), strict=True):
             values[value] = given
             bind_symbols(value, given, symbols)

@@ -9,7 +9,7 @@ from monograph.errors import VerificationError
 from monograph.ir.graph import Graph, Source
 from monograph.ir.symbolic import Symbol
 from monograph.ir.types import ScalarType, TensorType
-from monograph.ops import evaluate
+from monograph.ops import evaluate, text
 from monograph.ops.build import Builder
 
 F32 = torch.float32
@@ -134,3 +134,16 @@ def test_grad_mode_records():
     given = torch.ones(2, requires_grad=True)
     evaluate.evaluate(graph, [given], grad=True)[0].sum().backward()
     assert given.grad.tolist() == [2.0, 2.0]
+
+
+def test_ambient_autocast_and_default_device_change_nothing():
+    graph = text.parse("""
+        graph {
+            input %x: f32[2, 2]
+            %y = aten.mm.default(%x, %x)
+            %z = aten.full.default([2], 1.0)
+            return %y, %z
+        }""")
+    with torch.autocast("cpu"), torch.device("meta"):
+        y, z = evaluate.evaluate(graph, [torch.ones(2, 2, device="cpu")])
+    assert y.dtype is F32 and z.device.type == "cpu"
