@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monograph.ir.graph import Graph, Value
+from monograph.ir.graph import Graph, Source, Value
 from monograph.ir.symbolic import Expr, free_symbols
 from monograph.ir.types import ScalarType, TensorType
 
@@ -71,13 +71,14 @@ def _drop_unused_derived(graph: Graph) -> bool:
     ]
     if len(keep) == len(graph.inputs):
         return False
-    results = []
-    inputs, sources = [], []
+    results: list[Value] = []
+    inputs: list[Value] = []
+    sources: list[Source] = []
     for position in keep:
         value, source = graph.inputs[position], graph.sources[position]
         if source.kind == "derived":
             results.append(prologue.outputs[int(source.path)])
-            source = type(source)("derived", str(len(results) - 1))
+            source = Source("derived", str(len(results) - 1))
         value.index = len(inputs)
         inputs.append(value)
         sources.append(source)
