@@ -24,7 +24,7 @@ TAG = 24          # offset of ma_version_tag in PyDictObject: after reference co
 
 
 class Memory:
-    """All memory of the process as 64-bit words, for numpy; word 0 is at address 8. Reads are as safe as the addresses."""
+    """All memory as 64-bit words, for numpy; word 0 is at address 8. Reads are as safe as the addresses."""
 
     __array_interface__ = {"data": (8, False), "shape": (1 << 44,), "typestr": "<u8", "version": 3}
 
