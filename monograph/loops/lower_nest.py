@@ -126,8 +126,16 @@ class Nest:
         loop.body = self.block((*opened, variable), roots, inner, in_vector or vector)
         loop.yields = [Rewriter(self.values.affine, inner)(e) for e in loop.yields]
         if vector:
-            loop.unroll = 1 if self.cost(exprs) > 60 else 2
+            loop.unroll = self.unroll(variable, exprs)
         return loop
+
+    def unroll(self, variable: Var, exprs: Sequence[Expr]) -> int:
+        """Vectors side by side: enough to hide the latency of sums carried inside, few where there is much to compute."""
+        cost = self.cost(exprs)
+        folds = any(isinstance(e, Reduce) for e in postorder(exprs))
+        if folds and cost < 30 and self.values.affine.extents[variable] >= 32:
+            return 4
+        return 1 if cost > 60 else 2
 
     def open(self, variable: Var, kind: str) -> For:
         return For(variable, index(0), index(self.values.affine.extents[variable]), kind)   # type: ignore[arg-type]
