@@ -101,7 +101,8 @@ def _avg_pool(spatial: int) -> Rule:
     def rule(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
         window = Window(values, node, c, spatial)
         total = window.fold(Combine.SUM, lambda x, point: x, window.m.dtype)
-        return window.m.cast(window.m.div(total, _divisor(window)), dtype_of(node.result))
+        divide = "div" if total.dtype.is_floating_point else "truncdiv"
+        return window.m.cast(window.m(divide, total, _divisor(window)), dtype_of(node.result))
 
     return rule
 
@@ -110,7 +111,7 @@ def _divisor(window: Window) -> Expr:
     attributes, m, affine = window.node.attributes, window.m, window.values.affine
     override = attributes.get("divisor_override")
     if override:
-        return m.lift(float(override))
+        return m.lift(override)
     padded = attributes.get("count_include_pad", True)
     count: Expr = index(1)
     for at, size, kernel, stride, padding in zip(

@@ -73,7 +73,7 @@ def test_softmax_keeps_its_exponentials_in_a_scratch_row():
 
 def test_columns_are_reduced_side_by_side():
     made = Case(lambda call, x: call("sum.dim_IntList", x, [0]), torch.randn(40, 50))
-    assert printer.text(made.kernel).splitlines()[1].strip() == "vector x2 i50 in 0..50"
+    assert printer.text(made.kernel).splitlines()[1].strip() == "vector x4 i50 in 0..50"
 
 
 def test_outputs_per_element_and_per_row_share_one_loop():
