@@ -23,7 +23,7 @@ from monograph.capture.guards import Text
 from monograph.ir.boundary import Fresh, InputItself, InputView, Literal, Number, Result
 from monograph.ir.types import TensorType
 
-__all__ = ["Finish", "finisher", "gatherer", "placer", "relayout", "reinterpret", "write_back"]
+__all__ = ["Finish", "finisher", "gatherer", "is_whole", "placer", "relayout", "reinterpret", "write_back"]
 
 Finish = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any]
 

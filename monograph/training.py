@@ -4,11 +4,12 @@
     backward(tangents) -> gradients of the inputs
 
 The node's outputs are the results that require grad; all others are handed over beside it.
-Gradients of gradients are refused: the backward program is not itself differentiable.
+Where gradients are to be differentiated again (`create_graph`), `monograph.second_order` makes them.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +21,8 @@ from monograph.backend import Half, Run, compile_graph
 from monograph.capture.captured import Captured
 from monograph.config import Options
 from monograph.dispatch import Call
-from monograph.errors import UnsupportedError
 from monograph.results import Finish, gatherer, placer
+from monograph.second_order import Again, refusal
 
 __all__ = ["differentiable"]
 
@@ -38,6 +39,8 @@ class Plan:
     gradients: list[int]                      # forward input of each backward output
     differentiable: list[int]                 # results that require grad, in order
     written: set[int]
+    weights: list[Any]                        # per forward input: the tensor, None for an argument
+    again: Again
 
 
 @dataclass
@@ -58,12 +61,14 @@ def differentiable(
     place, collect = placer(captured), gatherer(captured)
     parts = split(captured)
     written = {write.input for write in captured.boundary.writes}
+    order = sorted(joint.tangents)
+    again = Again(captured, parts.forward, order)
     tangent_types = [value.type if source.kind == "tangent" else None
                      for value, source in zip(parts.backward.inputs, parts.backward_inputs)]
     forward = halves["forward"] = compile_graph(parts.forward, options, written=written)
     backward = halves["backward"] = compile_graph(parts.backward, options)
     plan = Plan(forward.run, backward.run, place, parts.backward_inputs, tangent_types, parts.gradients,
-                sorted(joint.tangents), written)
+                order, written, [b.tensor for b in captured.bindings if b.kind != "tangent"], again)
 
     def call(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         box = Box(plan, leaves)
@@ -87,6 +92,7 @@ class _Node(torch.autograd.Function):
         saved = [_saved(source, inputs, outputs, plan) for source in plan.backward_inputs]
         results = box.results = plan.place(inputs, outputs, box.leaves)
         ctx.plan = plan
+        ctx.arguments = [weakref.ref(tensor) for tensor, weight in zip(inputs, plan.weights) if weight is None]
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*saved)
         return tuple(results[position] for position in plan.differentiable)
@@ -94,14 +100,14 @@ class _Node(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *tangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         plan: Plan = ctx.plan
-        if torch.is_grad_enabled() and any(tangent is not None and tangent.requires_grad for tangent in tangents):
-            raise _second_order()
         given = dict(zip(plan.differentiable, tangents))
         values = []
         for source, type, kept in zip(plan.backward_inputs, plan.tangent_types, ctx.saved_tensors):
             values.append(kept if source.kind != "tangent" else laid_out(given.get(source.position), type))
         with torch.no_grad():
-            computed = plan.backward(values)
+            computed: Sequence[Any] = plan.backward(values)
+        if torch.is_grad_enabled():
+            computed = plan.again.gradients(_inputs(ctx), plan.gradients, tangents, computed)
         gradients: list[torch.Tensor | None] = [None] * (len(ctx.needs_input_grad) - 1)
         for number, gradient in zip(plan.gradients, computed):
             gradients[number] = gradient
@@ -126,7 +132,10 @@ def laid_out(tangent: torch.Tensor | None, type: Any) -> torch.Tensor:
     return torch.empty_strided(type.shape, strides, dtype=type.dtype).copy_(tangent.detach())
 
 
-def _second_order() -> UnsupportedError:
-    return UnsupportedError("second derivatives through a compiled function are not supported",
-                            hint="compute the first derivative inside the function that is compiled")
-
+def _inputs(ctx: Any) -> list[torch.Tensor]:
+    """The inputs of the forward call, as objects: arguments are held weakly, so that they can be freed as in eager."""
+    arguments = iter(ctx.arguments)
+    inputs = [next(arguments)() if weight is None else weight for weight in ctx.plan.weights]
+    if any(tensor is None for tensor in inputs):
+        raise refusal()
+    return inputs
