@@ -37,6 +37,7 @@ class Step:
 @dataclass
 class Flow:
     graph: Graph
+    nodes: list[Node]
     position: dict[Node, int]
     role: dict[Node, Role]
     base: dict[Value, Value]                  # for view results only; others are their own base
@@ -75,7 +76,7 @@ def flow(graph: Graph) -> Flow:
         for value in dict.fromkeys(base.get(value, value) for value in _reads(node)):
             readers.setdefault(value, []).append(node)
     position = {node: i for i, node in enumerate(graph.nodes)}
-    return Flow(graph, position, role, base, path, readers, set(graph.outputs))
+    return Flow(graph, graph.nodes, position, role, base, path, readers, set(graph.outputs))
 
 
 def _reads(node: Node) -> list[Value]:

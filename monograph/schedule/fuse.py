@@ -21,14 +21,13 @@ from dataclasses import dataclass, field
 from monograph.ir.graph import Node, Value
 from monograph.ops import templates
 from monograph.ops.templates import Capability
-from monograph.schedule import recompute, roles, rows
-from monograph.schedule.flow import Flow, size
+from monograph.schedule import epilogue, recompute, rows
+from monograph.schedule.flow import Flow
 from monograph.schedule.kernel import Domain
 from monograph.schedule.roles import Role
 
 __all__ = ["Group", "Groups", "fuse"]
 
-MOST_OUTPUTS = 3        # of a template: each is one more store per element of the tile
 MOST_NODES = 120        # of a kernel
 
 
@@ -42,6 +41,7 @@ class Group:
     before: int = 0
     domain: Domain | None = None
     capability: Capability | None = None
+    wanted: frozenset[Node] = frozenset()      # what a template would take as its epilogue
     outputs: list[Value] = field(default_factory=list)
 
     @property
@@ -144,7 +144,10 @@ def fuse(flow: Flow) -> Groups:
         if role is Role.LIBRARY:
             groups.open(node, role)
         elif role is Role.TEMPLATE:
-            groups.open(node, role).capability = templates.match(node)
+            group = groups.open(node, role)
+            group.capability = templates.match(node)
+            if group.capability is not None and group.capability.epilogue:
+                group.wanted = epilogue.follow(flow, node)
         elif not (role is Role.POINTWISE and _join_epilogue(groups, node)):
             _draw_in(groups, groups.open(node, role))
     for group in groups.alive.values():
@@ -153,28 +156,21 @@ def fuse(flow: Flow) -> Groups:
 
 
 def _join_epilogue(groups: Groups, node: Node) -> bool:
-    """Make `node` part of the epilogue of a template it reads, if one takes it."""
-    candidates = [g for g in groups.producers(node) if g.capability is not None and g.capability.epilogue]
-    for group in candidates:
-        if not _fits_epilogue(groups.flow, group, node):
+    """Make `node` part of the epilogue of a template it reads, if one wants it and no cycle arises."""
+    for group in groups.producers(node):
+        if node not in group.wanted or not _sees_all(groups.flow, group, node):
             continue
         single = groups.open(node, Role.POINTWISE)
-        nodes = [*group.nodes, node]
-        if groups.joinable(group, single) and len(groups.escaping(nodes, set(nodes))) <= MOST_OUTPUTS:
-            groups.merge(group, single, nodes)
+        if groups.joinable(group, single):
+            groups.merge(group, single, [*group.nodes, node])
             return True
         groups.drop(single)
     return False
 
 
-def _fits_epilogue(flow: Flow, group: Group, node: Node) -> bool:
-    """Does `node` see the template's values element by element, in order?"""
-    points = size(node.results[0])
-    if roles.may_raise(node) or points != size(group.nodes[0].results[0]):
-        return False
-    inside = set(group.nodes)
-    mine = [value for value in node.inputs if flow.producer(value) in inside]
-    return all(size(value) == points and flow.in_order(value) for value in mine)
+def _sees_all(flow: Flow, group: Group, node: Node) -> bool:
+    """Did everything between the anchor and `node` join the group?"""
+    return all(flow.producer(value) in group.nodes for value in node.inputs if flow.producer(value) in group.wanted)
 
 
 def _draw_in(groups: Groups, group: Group) -> None:

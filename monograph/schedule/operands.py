@@ -277,12 +277,16 @@ def _attention(self: Operands, item: Template) -> None:
     node = item.anchor
     q, k, v, mask = (node.operand(name) for name in ("query", "key", "value", "attn_mask"))
     assert isinstance(q, Value) and isinstance(k, Value) and isinstance(v, Value)
-    for role, value in (("q", q), ("k", k), ("v", v)):
-        affine = self.lies(value)
+    h = q.tensor.shape[1]
+    shared = [_shared_heads(self, value) for value in (k, v)]
+    grouped = shared[0] is not None and shared[1] is not None and shared[0].shape[1] == shared[1].shape[1]
+    for role, value, found in (("q", q, None), ("k", k, shared[0]), ("v", v, shared[1])):
+        affine = found if grouped and found is not None else self.lies(value)
         if affine is None or (affine.strides[-1] != 1 and affine.shape[-1] != 1):
             value, affine = self.copied(value)
         item.operands[role] = self.strided(value, affine, 3)
-    (b, h, s, d), (_, groups, t, _), e = q.tensor.shape, k.tensor.shape, v.tensor.shape[3]
+    (b, _, s, d), groups = q.tensor.shape, item.operands["k"].shape[1]
+    t, e = k.tensor.shape[2], v.tensor.shape[3]
     if isinstance(mask, Value):
         item.operands["mask"] = _spread(self, mask, (b, h, s, t), (b, h, s, t))     # type: ignore[arg-type]
     scale = node.attributes.get("scale")
@@ -291,6 +295,20 @@ def _attention(self: Operands, item: Template) -> None:
         b=b, h=h, s=s, t=t, d=d, e=e, group=h // groups, causal=bool(node.attributes["is_causal"]), lse=lse,
         scale=1 / math.sqrt(d) if scale is None else scale,      # type: ignore[arg-type]
     )
+
+
+def _shared_heads(self: Operands, value: Value) -> Affine | None:
+    """Where `value` (b, h, t, d) lies as (b, h / group, t, d), if neighbouring heads are made equal by an expand."""
+    path = self.flow.path_of(value)
+    if not path or not path[-1].in_order:
+        return None
+    inner = self.lies(path[-1].node.inputs[0])
+    b, h, t, d = value.tensor.shape
+    if inner is None or len(inner.shape) != 5 or inner.strides[2] != 0:
+        return None
+    if (inner.shape[0], inner.shape[3], inner.shape[4]) != (b, t, d) or inner.strides[4] != 1:
+        return None
+    return Affine((*inner.shape[:2], *inner.shape[3:]), (*inner.strides[:2], *inner.strides[3:]), inner.offset)
 
 
 BINDERS: dict[str, Callable[[Operands, Template], None]] = {

@@ -21,6 +21,7 @@ Context = tuple[int, ...]       # through which moving reads a point of the kern
 HERE: Context = ()
 MANY = 8                        # ways to reach one value beyond which nobody would write it so
 SLACK = 16                      # a dear value may be computed for every 16th point of the kernel
+FEW = 4096                      # so few evaluations cost less than another kernel
 
 
 def affordable(flow: Flow, nodes: Sequence[Node], outputs: Collection[Value]) -> bool:
@@ -35,7 +36,7 @@ def affordable(flow: Flow, nodes: Sequence[Node], outputs: Collection[Value]) ->
         contexts = reached[node]
         own = size(node.results[0])
         dear = roles.is_heavy(node) and flow.role[node] is not Role.REDUCTION
-        if len(contexts) > MANY or (dear and sum(contexts.values()) > max(own, points // SLACK)):
+        if len(contexts) > MANY or (dear and sum(contexts.values()) > max(own, points // SLACK, FEW)):
             return False
         for value in node.inputs:
             producer = flow.base_of(value).node
@@ -57,6 +58,8 @@ def _pass_on(flow: Flow, node: Node, value: Value, contexts: dict[Context, int])
     elif role is Role.POINTWISE:
         spread = _spread(value, node.results[0])
         return {(id(value), *context): max(1, int(times * spread)) for context, times in contexts.items()}
+    elif role is Role.GATHER:
+        contexts = {(id(node), *context): times for context, times in contexts.items()}
     else:
         contexts = {(id(node), *context): min(times, size(value)) for context, times in contexts.items()}
     if flow.in_order(value):

@@ -3,8 +3,8 @@
     Role ::= VIEW | CONSTANT | POINTWISE | REDUCTION | SCAN | MAP | GATHER | WINDOW | TEMPLATE | LIBRARY
 
 VIEW and CONSTANT cost nothing and belong to whoever reads them. MAP moves elements by a fixed rule (cat, pad, flip);
-GATHER reads its first operand at computed positions and WINDOW (pooling) again and again: that operand must be in
-memory. LIBRARY has no kernel here.
+GATHER reads its first operand at computed positions, WINDOW (pooling) again and again, so that it must be in memory.
+LIBRARY has no kernel here.
 """
 
 from __future__ import annotations

@@ -25,8 +25,7 @@ The level of a reduction is 1 + the largest level of what it folds.
 
 Nodes that may raise (index out of range, integer division by zero) are only put where every element of their
 result is visited: no slice, select, gather, cat or pad of the same kernel reads them.
-Windows (pooling) and gathers read their first operand at several or at computed positions: its base is an input of
-the kernel or a constant.
+Windows (pooling) read their first operand again and again: its base is an input of the kernel or a constant.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def domain(flow: Flow, nodes: Sequence[Node], outputs: Collection[Value]) -> Dom
 
 
 def _reads_well(flow: Flow, nodes: Sequence[Node], inside: set[Node]) -> bool:
-    """Gathers and windows read memory; what may raise is read whole."""
+    """Windows read memory; what may raise is read whole."""
     risky: set[Value] = set()      # depends on a node of this kernel that may raise
     for node in nodes:
         role = flow.role[node]
@@ -86,7 +85,7 @@ def _reads_well(flow: Flow, nodes: Sequence[Node], inside: set[Node]) -> bool:
             base = flow.base_of(value)
             if base.node not in inside:
                 continue
-            if k == 0 and role in (Role.GATHER, Role.WINDOW):
+            if k == 0 and role is Role.WINDOW:
                 return False
             if base in risky:
                 if role in (Role.GATHER, Role.WINDOW, Role.MAP) or not all(s.covers for s in flow.path_of(value)):
