@@ -34,7 +34,8 @@ from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 __all__ = [
     "DENSE_ONLY",
     "FakeTensor", "NEEDS_VALUE", "below_autograd", "composite_kernel", "current_backward_sequence", "fake_from_storage",
-    "NO_FAKE_KERNEL", "is_composite", "quiet_fakes", "storage_reference", "last_sequence", "run_fake", "set_version", "symbolic_fake_mode",
+    "NO_FAKE_KERNEL", "is_composite", "fake_strided", "fake_view", "quiet_fakes", "storage_reference", "last_sequence",
+    "run_fake", "set_version", "symbolic_fake_mode",
     "after_optimizer_step", "decomposition", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",
     "empty_strided_cpu", "fake_tensor_mode", "function_mode_depth", "functorch_level", "global_module_hooks",
     "impl_address", "kernels_only", "overload", "plain_torch", "schema_arguments", "storage_address", "storage_id",
@@ -179,6 +180,23 @@ def fake_from_storage(mode: Any, storage: torch.UntypedStorage, like: torch.Tens
     if like.is_conj():
         torch._C._set_conj(meta, True)    # 2.13
     if like.is_neg():
+        torch._C._set_neg(meta, True)    # 2.13
+    return FakeTensor(mode, meta, torch.device("cpu"))    # 2.13
+
+
+def fake_strided(mode: Any, sizes: Any, strides: Any, dtype: torch.dtype) -> torch.Tensor:
+    """A fake CPU tensor in a storage of its own."""
+    meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
+    return FakeTensor(mode, meta, torch.device("cpu"))    # 2.13
+
+
+def fake_view(mode: Any, tensor: torch.Tensor, layout: Any) -> torch.Tensor:
+    """A fake over the storage of another one; `layout` has sizes, strides, offset, dtype, conj, neg."""
+    meta = torch.empty(0, dtype=layout.dtype, device="meta")
+    meta.set_(tensor.untyped_storage(), layout.offset, layout.sizes, layout.strides)
+    if layout.conj:
+        torch._C._set_conj(meta, True)    # 2.13
+    if layout.neg:
         torch._C._set_neg(meta, True)    # 2.13
     return FakeTensor(mode, meta, torch.device("cpu"))    # 2.13
 

@@ -95,7 +95,8 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
 def _tangent(tracer: Tracer, result: torch.Tensor, number: int) -> torch.Tensor:
     layout = Layout.of(result).at_zero()
     strides = layout.strides if layout.is_dense() else contiguous_strides(layout.sizes)
-    fake = tracer.fresh(layout.sizes, strides, layout.dtype)
+    with compat.plain_torch():
+        fake = tracer.fresh(layout.sizes, strides, layout.dtype)
     type = TensorType(layout.dtype, tuple(layout.sizes), "cpu", tuple(strides))
     value = tracer.graph.add_input(type, f"tangent{number}", Source("tangent", str(number)))
     tracer.bindings.append(Binding("tangent", leaf=number))

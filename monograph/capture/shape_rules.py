@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph.capture import by_example
+from monograph.capture.layout import contiguous_strides
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["KEPT_WHOLE", "TABLE"]
 
 aten = torch.ops.aten
+FLOATS = frozenset({torch.float32, torch.float64})
 Rule = Callable[["Tracer", Any, Any, Any], Any]
 
 # Composites recorded as one node: opened, they lose what templates want to see. They arrive here
@@ -34,7 +36,50 @@ def as_in_eager(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     return by_example.result_or_error(tracer.mode, func, args, kwargs, None)
 
 
+def linear(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    x, weight = args[0], args[1]
+    if weight.dim() != 2 or x.dim() < 2 or not x.is_contiguous():
+        return NotImplemented
+    if x.dtype != weight.dtype or x.shape[-1] != weight.shape[1]:
+        return NotImplemented
+    sizes = (*x.shape[:-1], weight.shape[0])
+    bias = args[2] if len(args) > 2 else None
+    if bias is not None and (bias.dtype != x.dtype or bias.shape != sizes[-1:]):
+        return NotImplemented
+    return tracer.fresh(sizes, contiguous_strides(sizes), x.dtype)
+
+
+def batch_norm_inference(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    x = args[0]
+    plain = all(t is None or (t.dtype == x.dtype and t.shape == x.shape[1:2]) for t in args[1:5])
+    if x.dtype not in FLOATS or not plain or not (x.is_contiguous() or _is_channels_last(x)):
+        return NotImplemented
+    moments = [tracer.fresh((0,), (1,), x.dtype) for _ in range(2)]
+    return tracer.fresh(x.shape, x.stride(), x.dtype), *moments
+
+
+def layer_norm(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    x, normalised = args[0], tuple(args[1])
+    plain = all(t is None or (t.dtype == x.dtype and tuple(t.shape) == normalised) for t in args[2:4])
+    outer = x.dim() - len(normalised)
+    if x.dtype not in FLOATS or not plain or not x.is_contiguous() or x.numel() == 0:
+        return NotImplemented
+    if tuple(x.shape[outer:]) != normalised:
+        return NotImplemented
+    moments = (*x.shape[:outer], *(1 for _ in normalised))
+    strides = contiguous_strides(moments)
+    return (tracer.fresh(x.shape, contiguous_strides(x.shape), x.dtype), tracer.fresh(moments, strides, x.dtype),
+            tracer.fresh(moments, strides, x.dtype))
+
+
+def _is_channels_last(x: torch.Tensor) -> bool:
+    return x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
+
+
 TABLE: dict[Any, Rule] = {
+    aten.linear.default: linear,
+    aten._native_batch_norm_legit_no_training.default: batch_norm_inference,
+    aten.native_layer_norm.default: layer_norm,
     aten._embedding_bag.default: as_in_eager,
     aten._embedding_bag_forward_only.default: as_in_eager,
 }

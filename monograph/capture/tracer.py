@@ -15,7 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from monograph import compat, errors
-from monograph.capture import blame, by_example, handlers, shape_rules, writes
+from monograph.capture import blame, by_example, fake_memo, handlers, shape_rules, writes
 from monograph.capture.captured import Binding
 from monograph.capture.dims import dim, is_symbolic
 from monograph.capture.draws import Draws
@@ -34,7 +34,6 @@ from monograph.ops import table
 
 __all__ = ["Tracer"]
 
-CPU = torch.device("cpu")
 LITERAL = torch.ops.aten.lift_fresh.default      # `torch.tensor(...)` hands its numbers to the program
 SMALL = 16        # literals of up to this many equal elements are written as `full`
 
@@ -186,8 +185,7 @@ class Tracer(TorchDispatchMode):
 
     def fresh(self, sizes: Any, strides: Any, dtype: torch.dtype) -> torch.Tensor:
         """A fake in a storage of its own, not known to `memory` yet."""
-        args = (tuple(sizes), tuple(strides))
-        return compat.run_fake(self.mode, torch.ops.aten.empty_strided.default, args, {"dtype": dtype, "device": CPU})
+        return compat.fake_strided(self.mode, tuple(sizes), tuple(strides), dtype)
 
     def fake(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run one op on fakes: its result's dtype, sizes and strides, or eager's error."""
@@ -203,6 +201,17 @@ class Tracer(TorchDispatchMode):
         except Exception as failure:     # whatever torch's kernel raises: eager decides
             return by_example.result_or_error(self.mode, func, args, kwargs, failure)
 
+    def fake_pure(self, call: Call) -> Any:
+        """As `fake`, for an op that writes nothing: what its result looks like may be known."""
+        key = fake_memo.key_of_call(call)
+        if key is None:
+            return self.fake(call.func, call.args, call.kwargs)
+        result = fake_memo.make(key, call, self.mode)
+        if result is NotImplemented:
+            result = self.fake(call.func, call.args, call.kwargs)
+            fake_memo.remember(key, call, result)
+        return result
+
     def again(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record another op in place of the one that arrived."""
         return self.pure(Call(self, func, args, kwargs))
@@ -211,14 +220,13 @@ class Tracer(TorchDispatchMode):
 
     def pure(self, call: Call) -> Any:
         """An op that writes nothing: a view's recipe or a node."""
-        layouts = [(t, Layout.of(t)) for t in call.tensors]
-        result = self.fake(call.func, call.args, call.kwargs)
+        result = self.fake_pure(call)
         leaves = tensors_of(result)
         if not leaves:
             return result
         for leaf in leaves:
             self.check(leaf, call.name)
-        homes = {compat.storage_id(t): (t, layout) for t, layout in layouts}
+        homes = {compat.storage_id(t): (t, layout) for t, layout in zip(call.tensors, call.layouts, strict=True)}
         if all(compat.storage_id(leaf) in homes for leaf in leaves):
             self._views(call, result, leaves, homes)
             return result
@@ -294,9 +302,9 @@ class Tracer(TorchDispatchMode):
 
 
 class Call:
-    """One op call with real tensors lifted. `tensors`: every tensor argument, in order."""
+    """One op call with real tensors lifted. `tensors`: every tensor argument in order; `layouts`: theirs."""
 
-    __slots__ = ("args", "func", "kwargs", "lifted", "name", "tensors")
+    __slots__ = ("args", "func", "kwargs", "layouts", "lifted", "name", "tensors")
 
     def __init__(self, tracer: Tracer, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.func = func
@@ -305,6 +313,7 @@ class Call:
         self.lifted: dict[int, torch.Tensor] = {}     # id(fake) -> the real tensor that was passed
         self.args = tuple(self._convert(tracer, value) for value in args)
         self.kwargs = {name: self._convert(tracer, value) for name, value in kwargs.items()}
+        self.layouts = [Layout.of(tensor) for tensor in self.tensors]
 
     def _convert(self, tracer: Tracer, value: Any) -> Any:
         if isinstance(value, torch.Tensor):

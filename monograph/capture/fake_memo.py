@@ -1,0 +1,159 @@
+"""What an op's result looks like, remembered.
+
+    key     ::= op, and for every argument its layout (tensors) or type and value
+    Result  ::= fresh layout | view of argument i at a layout | None
+
+Torch's own cache of fake results costs several times what making the result costs. Only ops that write
+nothing are remembered, and only results made of tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph import compat
+from monograph.capture.layout import Layout
+from monograph.capture.views import NO_STEP
+
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Call
+
+__all__ = ["key_of_call", "make", "remember"]
+
+LARGEST = 50_000        # entries
+_known: dict[Hashable, Recipe] = {}
+_dtypes: dict[Hashable, torch.dtype] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One result; `argument` is the tensor argument it is a view of, -1 when fresh."""
+
+    layout: Layout
+    argument: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    kind: Any                        # None: one tensor; else list or tuple
+    parts: tuple[Part | None, ...]
+
+
+class _Unhashable(Exception):
+    """The call has an argument that is no key."""
+
+
+def key_of_call(call: Call) -> Hashable | None:
+    """The key of a call; None when its result is not remembered."""
+    if call.func in NO_STEP:
+        return None
+    layouts = iter(call.layouts)
+    try:
+        return (call.func, *(_key(value, layouts) for value in call.args),
+                *((name, _key(value, layouts)) for name, value in call.kwargs.items()))
+    except _Unhashable:
+        return None
+
+
+def _key(value: Any, layouts: Any) -> Hashable:
+    if isinstance(value, torch.Tensor):
+        layout = next(layouts)
+        if not layout.is_static:
+            raise _Unhashable
+        return layout.sizes, layout.strides, layout.offset, layout.dtype, layout.conj, layout.neg
+    if isinstance(value, (list, tuple)):
+        return tuple(_key(entry, layouts) for entry in value)
+    if value is None or isinstance(value, (int, float, bool, str, torch.dtype, torch.device, torch.layout,
+                                           torch.memory_format, complex)):
+        return type(value), value
+    raise _Unhashable
+
+
+def make(key: Hashable, call: Call, mode: Any) -> Any:
+    """The fake result of a call seen before, else NotImplemented."""
+    recipe = _known.get(key)
+    if recipe is None:
+        return _like_operands(call, mode)
+    parts = [None if part is None else _part(part, call, mode) for part in recipe.parts]
+    return parts[0] if recipe.kind is None else recipe.kind(parts)
+
+
+def _part(part: Part, call: Call, mode: Any) -> torch.Tensor:
+    if part.argument < 0:
+        layout = part.layout
+        return compat.fake_strided(mode, layout.sizes, layout.strides, layout.dtype)
+    return compat.fake_view(mode, call.tensors[part.argument], part.layout)
+
+
+def remember(key: Hashable, call: Call, result: Any) -> None:
+    """Keep what `result` looks like, where that says all."""
+    several = type(result) in (list, tuple)
+    leaves = list(result) if several else [result]
+    homes = {compat.storage_id(tensor): number for number, tensor in enumerate(call.tensors)}
+    parts: list[Part | None] = []
+    for leaf in leaves:
+        if leaf is None:
+            parts.append(None)
+            continue
+        if not isinstance(leaf, torch.Tensor) or any(leaf is tensor for tensor in call.tensors):
+            return
+        layout, home = Layout.of(leaf), compat.storage_id(leaf)
+        argument = homes.get(home, -1)
+        if not layout.is_static or leaf.device.type != "cpu" or leaf.layout is not torch.strided:
+            return
+        if argument < 0:
+            if layout.offset or layout.conj or layout.neg:
+                return
+            homes[home] = -2          # another result in the same fresh storage
+        elif argument == -2:
+            return
+        parts.append(Part(layout, argument))
+    if any(part is not None and part.argument == -2 for part in parts):
+        return
+    if len(_known) > LARGEST:
+        _known.clear()
+    _known[key] = Recipe(type(result) if several else None, tuple(parts))
+    _remember_dtype(call, leaves)
+
+
+# -- pointwise ops on operands that all lie alike ----------------------------------------------
+# The result lies as they do; only its dtype has to be known, and that does not depend on sizes.
+
+def _alike(call: Call) -> Hashable | None:
+    if not call.layouts or torch.Tag.pointwise not in call.func.tags:
+        return None
+    first = call.layouts[0]
+    if len(first.sizes) == 0 or 0 in first.sizes or first.conj or first.neg or not first.is_static:
+        return None
+    for layout in call.layouts[1:]:
+        if (layout.sizes, layout.strides, layout.dtype, layout.conj, layout.neg) != (
+                first.sizes, first.strides, first.dtype, False, False):
+            return None
+    if not first.at_zero().is_dense():
+        return None
+    others = [value for value in (*call.args, *call.kwargs.values()) if not isinstance(value, torch.Tensor)]
+    if any(isinstance(value, (list, tuple, torch.memory_format)) for value in others):
+        return None
+    numbers = tuple(type(value) if type(value) in (int, float) else value for value in others)
+    return call.func, len(call.layouts), first.dtype, tuple(call.kwargs), numbers
+
+
+def _remember_dtype(call: Call, leaves: list[Any]) -> None:
+    key = _alike(call)
+    if key is not None and len(leaves) == 1 and isinstance(leaves[0], torch.Tensor):
+        layout = Layout.of(leaves[0])
+        if (layout.sizes, layout.strides) == (call.layouts[0].sizes, call.layouts[0].strides):
+            _dtypes[key] = layout.dtype
+
+
+def _like_operands(call: Call, mode: Any) -> Any:
+    key = _alike(call)
+    dtype = None if key is None else _dtypes.get(key)
+    if dtype is None:
+        return NotImplemented
+    layout = call.layouts[0]
+    return compat.fake_strided(mode, layout.sizes, layout.strides, dtype)
