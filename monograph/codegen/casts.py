@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import torch
 
+from monograph.codegen.intervals import ANY, Interval
+from monograph.codegen.mathbuilder import Math
 from monograph.codegen.text import Text, Value, float_literal, literal_vector
 from monograph.codegen.types import is_unsigned, memory, register
 
@@ -60,8 +62,9 @@ def round_half(text: Text, value: Value, dtype: torch.dtype) -> Value:
     return text.select(text.compare("uno", value, value), nan, text.convert("bitcast", cut, "float"))
 
 
-def cast(text: Text, value: Value, source: torch.dtype, target: torch.dtype) -> Value:
-    """`value` of dtype `source` as a `target`."""
+def cast(m: Math, value: Value, source: torch.dtype, target: torch.dtype, bounds: Interval = ANY) -> Value:
+    """`value` of dtype `source` as a `target`; an integer is known to lie within `bounds`."""
+    text = m.text
     if source is target:
         return value
     if target is torch.bool:
@@ -69,9 +72,9 @@ def cast(text: Text, value: Value, source: torch.dtype, target: torch.dtype) -> 
     if source.is_floating_point:
         if target.is_floating_point:
             return _float_to_float(text, value, source, target)
-        return _float_to_int(text, value, target)
+        return _float_to_int(m, value, target)
     if target.is_floating_point:
-        return _int_to_float(text, value, source, target)
+        return _int_to_float(m, value, source, target, bounds)
     return resize(text, value, register(target), unsigned=is_unsigned(source))
 
 
@@ -100,19 +103,64 @@ def _float_to_float(text: Text, value: Value, source: torch.dtype, target: torch
     return round_half(text, value, target) if target in HALF else value
 
 
-def _float_to_int(text: Text, value: Value, target: torch.dtype) -> Value:
+# Note [64-bit integers in vectors]
+# Before AVX-512, x86 converts vectors of i32 only. Integers below 2^51 fit in the low bits of a double around
+# 1.5 * 2^52, so they convert by an addition; other values, which are rare, take the scalar instruction.
+MAGIC, MAGIC_BITS, SMALL = 6755399441055744.0, 0x4338000000000000, 1 << 51
+
+
+def _by_parts(m: Math, value: Value) -> bool:
+    return bool(value.lanes) and not m.target.has_masks
+
+
+def _float_to_int(m: Math, value: Value, target: torch.dtype) -> Value:
+    text = m.text
     element = register(target)
     wide = "i32" if WIDTH[element] <= 32 and target is not torch.uint32 else "i64"
+    if wide == "i64" and _by_parts(m, value):
+        return resize(text, _float_to_i64(m, value), element, unsigned=False)
     return resize(text, text.convert("fptosi", value, wide), element, unsigned=False)
 
 
-def _int_to_float(text: Text, value: Value, source: torch.dtype, target: torch.dtype) -> Value:
+def _float_to_i64(m: Math, value: Value) -> Value:
+    """See Note [64-bit integers in vectors]."""
+    text = m.text
+    if value.element == "float":
+        fast = text.convert("sext", text.convert("fptosi", value, "i32"), "i64")
+        inside = m.compare("olt", m.abs(value), 2.0**31)
+    else:
+        shifted = m.add(text.intrinsic("trunc", value), MAGIC)
+        fast = m.whole("sub", m.bits(shifted), MAGIC_BITS)
+        inside = m.compare("olt", m.abs(value), float(SMALL))
+    unusual = text.binary("xor", inside, m.all_true(inside))
+    return m.rarely(unusual, fast, lambda: text.convert("fptosi", value, "i64"))
+
+
+def _int_to_float(m: Math, value: Value, source: torch.dtype, target: torch.dtype, bounds: Interval) -> Value:
+    text = m.text
     element = register(target)
     unsigned = is_unsigned(source)
     if WIDTH[value.element] < 32:
         value, unsigned = resize(text, value, "i32", unsigned=unsigned), False
-    result = text.convert("uitofp" if unsigned else "sitofp", value, element)
+    if value.element == "i64" and _by_parts(m, value) and not unsigned:
+        result = _i64_to_float(m, value, element, bounds)
+    else:
+        result = text.convert("uitofp" if unsigned else "sitofp", value, element)
     return round_half(text, result, target) if target in HALF else result
+
+
+def _i64_to_float(m: Math, value: Value, element: str, bounds: Interval) -> Value:
+    """See Note [64-bit integers in vectors]."""
+    text = m.text
+    if bounds[0] >= -(1 << 31) and bounds[1] < 1 << 31:
+        return text.convert("sitofp", text.convert("trunc", value, "i32"), element)
+    fast = m.sub(m.from_bits(m.whole("add", value, MAGIC_BITS)), MAGIC)
+    if element == "float":
+        fast = text.convert("fptrunc", fast, "float")
+    if bounds[0] >= -SMALL and bounds[1] < SMALL:
+        return fast
+    beyond = m.whole_compare("ugt", m.whole("add", value, SMALL), 2 * SMALL - 1)
+    return m.rarely(beyond, fast, lambda: text.convert("sitofp", value, element))
 
 
 def bitcast(text: Text, value: Value, source: torch.dtype, target: torch.dtype) -> Value:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from monograph.codegen.intervals import Intervals
 from monograph.loops.nodes import Buffer, Carry, Check, Const, Expr, For, Kernel, Load, Op, Stmt, Store, Var, carry
 
 __all__ = ["Facts", "Leaf", "Linear", "expressions", "operands", "static_trips", "walk"]
@@ -46,6 +47,7 @@ class Facts:
         self.mutable = frozenset(s.buffer for s in kernel.statements() if isinstance(s, Store))
         self._leaves: dict[Expr, frozenset[Leaf]] = {}
         self._linear: dict[Expr, Linear] = {}
+        self.intervals = Intervals(kernel)
         self._stored: dict[For, frozenset[Buffer]] = {}
 
     def leaves(self, expr: Expr) -> frozenset[Leaf]:
@@ -129,13 +131,23 @@ class Facts:
                 used |= {c.dtype for c in statement.carried}
             elif isinstance(statement, Store):
                 used.add(statement.buffer.dtype)
-            for expr in walk(expressions(statement), seen):
-                seen.add(expr)
+            for expr in self._computed(expressions(statement), seen):
                 if varying.isdisjoint(self.leaves(expr)):
                     continue
                 if isinstance(expr, Load) or (isinstance(expr, Op) and expr.dtype.is_floating_point):
                     used.add(expr.dtype)
         return used
+
+
+    def _computed(self, roots: list[Expr], seen: set[Expr]) -> Iterator[Expr]:
+        """The expressions below `roots`, without those that only say where to load from."""
+        stack = list(roots)
+        while stack:
+            expr = stack.pop()
+            if expr not in seen:
+                seen.add(expr)
+                yield expr
+                stack.extend(expr.args[1:] if isinstance(expr, Load) else expr.args)
 
 
 def walk(roots: Iterable[Expr], known: Iterable[Expr] | dict[Expr, object] | set[Expr]) -> Iterator[Expr]:

@@ -8,11 +8,13 @@ Elementary functions stand in `vecmath`, what only libm has in `LIBM`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 
 from monograph.codegen import casts
+from monograph.codegen.intervals import ANY, Interval
 from monograph.codegen.mathbuilder import Math
 from monograph.codegen.text import Value
 from monograph.codegen.types import constant, is_unsigned
@@ -41,6 +43,10 @@ def apply(fn: Function, expr: Op) -> Lanes:
     code = CODE.get(expr.name)
     if code is None:
         raise CompileError(f"no code for operation {expr.name!r}")
+    if expr.name in UNSIGNED_DIVISION and _divides_plainly(fn, expr):
+        code = UNSIGNED_DIVISION[expr.name]
+    elif expr.name == "cast":
+        code = partial(_cast, bounds=fn.facts.intervals.of(expr.args[0]))
     operands = [fn.value(a) for a in expr.args]
     if all(isinstance(o, Value) for o in operands):
         return code(Math(fn.text, fn.target), expr, *operands)
@@ -227,6 +233,19 @@ def _opposite(m: Math, expr: Op, remainder: Value, b: Value) -> Value:
     return m.text.binary("and", signs, m.text.compare("ne", remainder, zero))
 
 
+def _divides_plainly(fn: Function, expr: Op) -> bool:
+    """No negative number divided by a positive literal: all four divisions are unsigned ones."""
+    divisor = expr.args[1]
+    plain = isinstance(divisor, Const) and divisor.value > 0 and _power_of_two(expr) is None
+    return plain and fn.facts.intervals.of(expr.args[0])[0] >= 0
+
+
+UNSIGNED_DIVISION: dict[str, Code] = {
+    name: lambda m, expr, a, b, opcode=opcode: m.text.binary(opcode, a, b)
+    for name, opcode in (("floordiv", "udiv"), ("truncdiv", "udiv"), ("mod", "urem"), ("rem", "urem"))
+}
+
+
 def _shift(name: str) -> Code:
     def code(m: Math, expr: Op, a: Value, b: Value) -> Value:
         text, dtype = m.text, expr.dtype
@@ -272,8 +291,8 @@ def _select(m: Math, expr: Op, condition: Value, a: Value, b: Value) -> Value:
     return m.text.select(condition, a, b)
 
 
-def _cast(m: Math, expr: Op, a: Value) -> Value:
-    return casts.cast(m.text, a, expr.args[0].dtype, expr.dtype)
+def _cast(m: Math, expr: Op, a: Value, bounds: Interval = ANY) -> Value:
+    return casts.cast(m, a, expr.args[0].dtype, expr.dtype, bounds)
 
 
 def _bitcast(m: Math, expr: Op, a: Value) -> Value:

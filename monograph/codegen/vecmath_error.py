@@ -5,7 +5,7 @@ from __future__ import annotations
 from monograph.codegen import vecmath_tables as tables
 from monograph.codegen.mathbuilder import Math
 from monograph.codegen.text import Value
-from monograph.codegen.vecmath_exp import exp, exp_moderate
+from monograph.codegen.vecmath_exp import exp, exp_rough
 from monograph.codegen.vecmath_log import log
 from monograph.codegen.vecmath_trig import tan
 
@@ -28,17 +28,16 @@ def erf(m: Math, x: Value, single: bool = False) -> Value:
 def _erf32(m: Math, x: Value) -> Value:
     """N. Juffa's erff, about 1 ulp."""
     t = m.min(4.0, m.abs(x))
-    z = m.mul(x, x)
-    zt = m.mul(t, t)
+    z = m.mul(t, t)
     r = m.fma(-1.72853470e-5, t, 3.83197126e-4)
     u = m.fma(-3.88396438e-3, t, 2.42546219e-2)
-    r = m.fma(r, zt, u)
+    r = m.fma(r, z, u)
     for coefficient in (-1.06777877e-1, -6.34846687e-1, -1.28717512e-1):
         r = m.fma(r, t, coefficient)
     r = m.fma(r, t, m.neg(t))
-    large = m.copysign(m.sub(1.0, exp_moderate(m, r)), x)
-    small = m.fma(m.poly(z, tables.ERF32_SMALL), x, x)
-    return m.select(m.compare("ogt", t, 0.927734375), large, small)
+    large = m.sub(1.0, exp_rough(m, r))
+    small = m.fma(m.poly(z, tables.ERF32_SMALL), t, t)
+    return m.copysign(m.select(m.compare("ogt", t, 0.927734375), large, small), x)
 
 
 def _erfc_tail(m: Math, a: Value, single: bool) -> Value:

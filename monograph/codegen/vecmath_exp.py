@@ -9,7 +9,7 @@ from monograph.codegen import vecmath_tables as tables
 from monograph.codegen.mathbuilder import Math
 from monograph.codegen.text import Value
 
-__all__ = ["cosh", "exp", "exp2", "exp_reduced", "expm1", "power_of_two", "sigmoid", "sinh", "tanh"]
+__all__ = ["cosh", "exp", "exp2", "exp_reduced", "exp_rough", "expm1", "power_of_two", "sigmoid", "sinh", "tanh"]
 
 LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
@@ -82,6 +82,13 @@ def exp_moderate(m: Math, x: Value, single: bool = False) -> Value:
     """e^x where that is a normal number."""
     t, _, r = reduce(m, x)
     return times_power(m, exp_reduced(m, r, single), t)
+
+
+def exp_rough(m: Math, x: Value) -> Value:
+    """e^x in f32 for x <= 0 where that is a normal number, to about 1e-7: what 1 - e^x needs."""
+    t = m.fma(x, LOG2E, MAGIC["float"])
+    r = m.fma(m.sub(t, MAGIC["float"]), -LN2, x)
+    return times_power(m, m.poly(r, (*tables.EXP32_ROUGH, 1.0, 1.0)), t)
 
 
 def exp2(m: Math, x: Value, single: bool = False) -> Value:

@@ -11,7 +11,7 @@ import torch
 from monograph.codegen import jit
 from monograph.codegen.operations import CODE
 from monograph.loops.math import TABLE, evaluate
-from monograph.loops.nodes import op
+from monograph.loops.nodes import const, op
 from tests.codegen.agree import pointwise
 
 F32, F64, BOOL = torch.float32, torch.float64, torch.bool
@@ -171,3 +171,25 @@ def test_fma_is_fused():
     x = torch.rand(999, dtype=F64)
     mine = run(lambda a: op("fma", a, a, op("neg", op("mul", a, a, dtype=F64), dtype=F64), dtype=F64), [F64], F64, x)
     assert (mine != 0).any()
+
+
+def test_casts_of_large_integers():
+    edges = [0, 1, -1, 2**24 + 1, 2**31, -(2**31) - 1, 2**51 - 1, 2**51, -(2**51), 2**53 + 1, 2**62 + 12345, -(2**63)]
+    x = torch.tensor(edges * 3, dtype=torch.int64)
+    for target in (F32, F64, torch.bfloat16, torch.int32, torch.uint8, BOOL):
+        assert torch.equal(run(partial(apply, "cast", target), [torch.int64], target, x), evaluate("cast", target, [x]))
+
+
+def test_divisions_whose_operands_are_known():
+    x = torch.arange(-9, 9)
+    for name in ("floordiv", "mod", "truncdiv", "rem"):
+        for divisor in (1, 3, 4, 7, -3):
+            def divided(a, name=name, divisor=divisor):
+                signed = apply(name, torch.int64, a, const(divisor, torch.int64))
+                clamped = apply("max", torch.int64, a, const(0, torch.int64))
+                return apply("add", torch.int64, signed, apply(name, torch.int64, clamped, const(divisor, torch.int64)))
+
+            mine = run(divided, [torch.int64], torch.int64, x)
+            by = torch.full_like(x, divisor)
+            theirs = evaluate(name, torch.int64, [x, by]) + evaluate(name, torch.int64, [x.clamp(min=0), by])
+            assert torch.equal(mine, theirs), (name, divisor)
