@@ -1,4 +1,3 @@
-import os
 import signal
 import threading
 
@@ -9,6 +8,7 @@ from monograph.errors import CompileError, InputError
 from monograph.runtime import execute, native, probe
 from monograph.runtime.execute import Executable
 from monograph.runtime.program import Error, Library, Native, Program, Slot, SlotRef
+from tests.forked import in_child
 from tests.runtime.llvm import compile_ir, runner
 from tests.runtime.programs import add_ir, check_ir, sum_program, tensor_type, threads_program
 
@@ -256,13 +256,7 @@ def test_forked_child_of_a_parallel_parent():
     torch.set_num_threads(2)
     executable = Executable(threads_program())
     assert executable.run([])[0].sum() == 2
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)
-        total = int(executable.run([])[0].sum())
-        os._exit(total)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 1
+    assert in_child(lambda: executable.run([])[0].sum() == 1) == 0
     assert executable.run([])[0].sum() == 2
 
 
@@ -276,12 +270,7 @@ def test_library_steps_in_a_forked_child():
     executable = Executable(program)
     x = torch.randn(512, 512)
     expected = executable.run([x])[0]
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)
-        os._exit(int(torch.equal(executable.run([x])[0], expected)))
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 1
+    assert in_child(lambda: torch.equal(executable.run([x])[0], expected)) == 0
 
 
 def test_data_loader_workers():
