@@ -24,7 +24,7 @@ Evaluate = Callable[[str], Callable[..., torch.Tensor]]
 """Text of a graph -> function of its inputs."""
 
 _STEPS: dict[str, Callable[..., torch.Tensor]] = {
-    "pad": lambda tensor, *amounts: torch.nn.functional.pad(tensor, amounts),
+    "pad": lambda tensor, *amounts: torch.nn.functional.pad(tensor, amounts) if any(amounts) else tensor,
     "reshape": lambda tensor, *sizes: tensor.reshape(sizes),
     "permute": lambda tensor, *dims: tensor.permute(dims),
     "slice": lambda tensor, dim, start, stop: tensor.narrow(dim, start, stop - start),
