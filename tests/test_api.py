@@ -274,3 +274,52 @@ def test_interrupt_leaves_no_entry():
 def test_capture_prints_a_graph():
     text = str(monograph.capture(lambda x: torch.relu(x) + 1, torch.ones(2)))
     assert "aten.relu.default" in text and "test_api.py" in text
+
+
+def test_messages_are_said_at_every_call(capsys):
+    def f(x):
+        print("shape", tuple(x.shape), sep="=")
+        if x.numel() > 1:
+            warnings.warn("long input", stacklevel=1)
+        return x + 1
+
+    fast = reference(f)
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fast(torch.ones(2))
+        assert [(str(w.message), w.filename) for w in caught] == [("long input", __file__)]
+    assert capsys.readouterr().out == "shape=(2,)\n" * 2
+    with pytest.raises(UnsupportedError, match="printed"):
+        reference(lambda x: print(x))(torch.ones(1))
+
+
+class Bag(dict):
+    """A mapping that pytree does not know, with an attribute of its own."""
+
+    def __init__(self, **entries):
+        super().__init__(**entries)
+        self.size = len(entries)
+
+
+def test_subclass_of_dict_comes_back():
+    fast = reference(lambda x: Bag(a=x + 1, b=2))
+    for _ in range(2):
+        bag = fast(torch.ones(1))
+        assert type(bag) is Bag and bag.size == 2 and list(bag) == ["a", "b"] and bag["a"].item() == 2
+
+
+RECORD = None
+
+
+def test_global_that_is_always_stored_first():
+    def f(x):
+        global RECORD
+        RECORD = Bag(n=1)
+        RECORD = Bag(n=RECORD["n"] + 1)
+        return x + RECORD["n"]
+
+    fast = reference(f)
+    for _ in range(3):
+        assert fast(torch.ones(1)).item() == 3 and RECORD["n"] == 2
+    assert not fast.recompiles

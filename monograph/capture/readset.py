@@ -31,6 +31,7 @@ from monograph.capture.guards import ABSENT, Fact
 from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, names
 from monograph.capture.readset_hooks import LOCK, Hooks
 from monograph.capture.readset_journal import Journal
+from monograph.capture.readset_messages import Message
 
 __all__ = ["ReadSet"]
 
@@ -50,6 +51,7 @@ class ReadSet:
         self.known: dict[int, tuple[Any, str]] = {}
         self.journal = Journal()
         self.hooks = Hooks(self.read, self.absent, self.environment)
+        self.messages: list[Message] = []          # printed and warned by user code, in order
         self.arguments = arguments
         self.root = root
         self.seen: set[tuple[int, str]] = set()     # attributes already looked at
@@ -61,6 +63,7 @@ class ReadSet:
             self.hooks.watch(nn.Module)
             self.hooks.watch_environment()
             self.hooks.watch_clocks()
+            self.hooks.watch_messages(self.messages)
             self.reach(self.root, "")
             for argument in self.arguments:
                 self.reach(argument, "argument")
@@ -330,10 +333,10 @@ class ReadSet:
     def _globals(self, code: types.CodeType, table: dict[str, Any]) -> None:
         found = names(code)
         for name in found.globals:
-            if name in table:
+            if name in table and name not in found.fresh:
                 self._global(table, name)
         for root, attributes in found.chains:
-            if root in table:
+            if root in table and root not in found.fresh:
                 self._chain(table[root], root, attributes)
         for name in found.stored:
             self.journal.watch_global(table, name, f"global {name}")

@@ -1,6 +1,8 @@
 """What Python code may read, found without running it.
 
-    Names ::= globals: name*  chains: (name, attribute+)*  stored: name*
+    Names ::= globals: name*  chains: (name, attribute+)*  stored: name*  fresh: name*
+
+`fresh` are the globals that the code always stores before it reads them: what they were does not matter.
 
 `torch.nn.functional.relu` is the chain (torch, (nn, functional, relu)). Names of nested functions are
 included: they run, when they run, on the same globals.
@@ -28,6 +30,7 @@ HEAP_TYPE = 1 << 9      # Py_TPFLAGS_HEAPTYPE: made by a class statement
 LOAD, STORE, EXTENDED = dis.opmap["LOAD_GLOBAL"], dis.opmap["STORE_GLOBAL"], dis.EXTENDED_ARG
 ATTRIBUTES = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)
 SILENT = frozenset(dis.opmap[name] for name in ("CACHE", "PRECALL", "NOP") if name in dis.opmap)
+JUMPS = frozenset([*dis.hasjrel, *dis.hasjabs])
 LOAD_SHIFT = int(sys.version_info >= (3, 11))
 ATTRIBUTE_SHIFT = int(sys.version_info >= (3, 12))
 
@@ -42,6 +45,7 @@ class Names:
     globals: tuple[str, ...]
     chains: tuple[tuple[str, tuple[str, ...]], ...]
     stored: frozenset[str]
+    fresh: frozenset[str] = frozenset()
 
 
 _names: dict[int, tuple[types.CodeType, Names]] = {}     # by identity: code objects hash by their whole content
@@ -59,8 +63,11 @@ def _scan(code: types.CodeType) -> Names:
     loaded: dict[str, None] = {}
     chains: dict[tuple[str, tuple[str, ...]], None] = {}
     stored: set[str] = set()
+    fresh: set[str] = set()
+    straight = True                          # no jump so far
     root, attributes = "", []
     for operation, argument in _instructions(code.co_code):
+        straight = straight and operation not in JUMPS
         if root and operation in ATTRIBUTES:
             attributes.append(code.co_names[argument >> ATTRIBUTE_SHIFT])
             continue
@@ -71,14 +78,17 @@ def _scan(code: types.CodeType) -> Names:
             root = code.co_names[argument >> LOAD_SHIFT]
             loaded[root] = None
         elif operation == STORE:
-            stored.add(code.co_names[argument])
+            name = code.co_names[argument]
+            if straight and name not in loaded and name not in stored:
+                fresh.add(name)
+            stored.add(name)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             inner = names(constant)
             loaded.update(dict.fromkeys(inner.globals))
             chains.update(dict.fromkeys(inner.chains))
             stored |= inner.stored
-    return Names(tuple(loaded), tuple(chains), frozenset(stored))
+    return Names(tuple(loaded), tuple(chains), frozenset(stored), frozenset(fresh))
 
 
 def _instructions(raw: bytes) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Writes to Python state: found after the trace, taken back, and made again after every run.
+"""Writes to Python state: found after the trace, taken back, and made again after every run; messages likewise.
 
     Traced(function).call(*args) = result                           nothing was written
                                  | [result, value of each Change]   else: the values become results of the program
@@ -37,6 +37,7 @@ class Traced:
         self.lazy = False                    # the function returned a generator: it ran to its end in the trace
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
+        self.reads.messages.clear()
         before = [(path, container, content(container)) for path, container in containers((args, kwargs))]
         try:
             result = self.function(*args, **kwargs)
@@ -58,16 +59,19 @@ class Traced:
 
     @property
     def has_effects(self) -> bool:
-        return bool(self.changes or self.argument_changes or self.lazy)
+        return bool(self.changes or self.argument_changes or self.lazy or self.reads.messages)
 
     def replay(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]:
         """`replay(outcome, args, kwargs)` makes the writes again and returns the user's result."""
         places = [(change.container, change.key) for change in self.changes]
         paths = [path for path, _ in self.argument_changes]
         lazy, writes = self.lazy, bool(places or paths)
+        messages = tuple(self.reads.messages)
 
         def replay(outcome: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             result, values, arguments = outcome if writes else (outcome, (), ())
+            for message in messages:
+                message.say()
             for (container, key), value in zip(places, values):
                 put(container, key, value)
             for path, value in zip(paths, arguments):

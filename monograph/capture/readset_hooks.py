@@ -2,19 +2,22 @@
 
 Patches are process-wide, so they are made under `LOCK`, listen to one thread only, and are undone
 in the reverse order whatever happens. The environment is seen in the same way; a clock that user code reads is
-refused, because its reading would be frozen.
+refused, because its reading would be frozen; what it prints and warns is kept, to be said at every call.
 """
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from monograph.capture.readset_code import is_user_file
+from monograph.capture.readset_messages import Message, keep_print, keep_warn
 from monograph.errors import UnsupportedError
 from monograph.source import SourceLoc
 
@@ -41,7 +44,7 @@ class Hooks:
         self.thread = threading.get_ident()
         self.patched: dict[type, tuple[str, bool, Any]] = {}
         self.refused: set[type] = set()
-        self.clocks: dict[str, Any] = {}
+        self.replaced: list[tuple[Any, str, Any]] = []
 
     def watch(self, cls: type) -> None:
         """Hook one class. A class that cannot be patched (immutable) is left alone."""
@@ -55,12 +58,27 @@ class Hooks:
 
     def watch_clocks(self) -> None:
         for name in CLOCKS:
-            self.clocks[name] = getattr(time, name)
-            setattr(time, name, self._clock(name, self.clocks[name]))
+            self._replace(time, name, self._clock(name, getattr(time, name)))
+
+    def watch_messages(self, messages: list[Message]) -> None:
+        """Keep what user code prints and warns instead of saying it."""
+        self._replace(builtins, "print", keep_print(messages, self._user_frame, builtins.print))
+        self._replace(warnings, "warn", keep_warn(messages, self._user_frame, warnings.warn))
+
+    def _replace(self, module: Any, name: str, function: Any) -> None:
+        self.replaced.append((module, name, getattr(module, name)))
+        setattr(module, name, function)
+
+    def _user_frame(self) -> Any:
+        """The frame that called a replaced function, where it is user code in the traced thread; else None."""
+        if threading.get_ident() != self.thread:
+            return None
+        frame = sys._getframe(2)
+        return frame if is_user_file(frame.f_code.co_filename) else None
 
     def uninstall(self) -> None:
-        while self.clocks:
-            setattr(time, *self.clocks.popitem())
+        while self.replaced:
+            setattr(*self.replaced.pop())
         for cls, (name, own, old) in reversed(list(self.patched.items())):
             if own:
                 setattr(cls, name, old)
@@ -111,16 +129,13 @@ class Hooks:
         return __getitem__
 
     def _clock(self, name: str, old: Any) -> Any:
-        thread, current = self.thread, threading.get_ident
-
         def clock() -> Any:
-            if current() == thread:
-                caller = sys._getframe(1)
-                if is_user_file(caller.f_code.co_filename):
-                    raise UnsupportedError(
-                        f"time.{name}() is read while the program is captured",
-                        loc=SourceLoc(caller.f_code.co_filename, caller.f_lineno, caller.f_code.co_name),
-                        hint="read the clock outside of the compiled function")
+            caller = self._user_frame()
+            if caller is not None:
+                raise UnsupportedError(
+                    f"time.{name}() is read while the program is captured",
+                    loc=SourceLoc(caller.f_code.co_filename, caller.f_lineno, caller.f_code.co_name),
+                    hint="read the clock outside of the compiled function")
             return old()
 
         return clock

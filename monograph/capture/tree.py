@@ -9,6 +9,7 @@ and made again from them.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,7 +56,9 @@ class Tree:
             else:
                 instance = part.cls.__new__(part.cls)
                 made.append(instance)
-                vars(instance).update(part.tree._build(leaves, made))
+                attributes, content = part.tree._build(leaves, made)
+                vars(instance).update(attributes)
+                _fill(instance, content)
                 values.append(instance)
         return pytree.tree_unflatten(values, self.spec)
 
@@ -88,9 +91,25 @@ def _flatten(result: Any, is_traced: Callable[[Any], bool], leaves: list[Any], m
             continue
         made.append(entry)
         before = len(leaves)
-        inner = _flatten(dict(vars(entry)), is_traced, leaves, made)
+        inner = _flatten((dict(vars(entry)), _content(entry)), is_traced, leaves, made)
         parts.append(Part(len(leaves) - before, type(entry), inner))
     return Tree(spec, parts)
+
+
+def _content(entry: Any) -> Any:
+    """What a subclass of dict or list holds besides its attributes, without running its code."""
+    if isinstance(entry, dict):
+        return dict(dict.items(entry))
+    return list(list.__iter__(entry)) if isinstance(entry, list) else None
+
+
+def _fill(instance: Any, content: Any) -> None:
+    if isinstance(content, dict):
+        kind = OrderedDict if isinstance(instance, OrderedDict) else dict
+        for key, value in content.items():
+            kind.__setitem__(instance, key, value)
+    elif isinstance(content, list):
+        list.extend(instance, content)
 
 
 def _holds(value: Any, is_traced: Callable[[Any], bool], depth: int) -> bool:
@@ -99,9 +118,9 @@ def _holds(value: Any, is_traced: Callable[[Any], bool], depth: int) -> bool:
         return is_traced(value)
     if depth > DEEPEST or isinstance(value, (*PLAIN, torch.nn.Module)):
         return False
-    if isinstance(value, dict):
-        return any(_holds(entry, is_traced, depth + 1) for entry in value.values())
-    if isinstance(value, (list, tuple, set)):
-        return any(_holds(entry, is_traced, depth + 1) for entry in value)
+    if isinstance(value, dict) and any(_holds(entry, is_traced, depth + 1) for entry in dict.values(value)):
+        return True
+    if isinstance(value, (list, tuple, set)) and any(_holds(entry, is_traced, depth + 1) for entry in value):
+        return True
     attributes = getattr(value, "__dict__", None)
     return isinstance(attributes, dict) and _holds(attributes, is_traced, depth + 1)

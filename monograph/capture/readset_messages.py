@@ -1,0 +1,85 @@
+"""What user code says while it is traced, to be said again at every call.
+
+    Message ::= print(text)  |  warning(message, category, file, line, module, registry)
+
+A warning is issued from the user's line, so that the filters and the once-per-line rule work as in eager.
+A traced tensor has no value to print: that is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from monograph.errors import UnsupportedError
+from monograph.source import SourceLoc
+
+__all__ = ["Message", "Printed", "Warned", "keep_print", "keep_warn"]
+
+Frame = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Printed:
+    text: str
+
+    def say(self) -> None:
+        sys.stdout.write(self.text)
+
+
+@dataclass(frozen=True)
+class Warned:
+    message: Any
+    category: type[Warning]
+    file: str
+    line: int
+    module: str
+    globals: dict[str, Any]
+
+    def say(self) -> None:
+        registry = self.globals.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(self.message, self.category, self.file, self.line, self.module, registry)
+
+
+Message = Printed | Warned
+
+
+def keep_print(messages: list[Message], user_frame: Frame, old: Any) -> Any:
+    def print(*values: Any, sep: str | None = None, end: str | None = None, file: Any = None, **more: Any) -> None:
+        frame = user_frame()
+        if frame is None or file not in (None, sys.stdout):
+            return old(*values, sep=sep, end=end, file=file, **more)
+        if any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(values)):
+            raise UnsupportedError("a tensor is printed while the program is captured", loc=location(frame),
+                                   hint="print it outside of the compiled function")
+        text = io.StringIO()
+        old(*values, sep=sep, end=end, file=text)
+        messages.append(Printed(text.getvalue()))
+
+    return print
+
+
+def keep_warn(messages: list[Message], user_frame: Frame, old: Any) -> Any:
+    def warn(message: Any, category: Any = None, stacklevel: int = 1, *rest: Any, **more: Any) -> None:
+        frame = user_frame()
+        if frame is None:
+            return old(message, category, stacklevel + 1, *rest, **more)
+        if isinstance(message, Warning):
+            category = type(message)
+        for _ in range(stacklevel - 1):
+            frame = frame.f_back or frame
+        messages.append(Warned(message, category or UserWarning, frame.f_code.co_filename, frame.f_lineno,
+                               frame.f_globals.get("__name__", "<string>"), frame.f_globals))
+
+    return warn
+
+
+def location(frame: Any) -> SourceLoc:
+    return SourceLoc(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
