@@ -7,6 +7,7 @@ from the base upwards. Only bases are ever computed; a view is a way to read one
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from monograph.ir.graph import Graph, Node, Value
@@ -60,9 +61,12 @@ class Flow:
         return self.base_of(value).node
 
 
-def flow(graph: Graph) -> Flow:
-    """The facts about `graph`, whose outputs are all results of nodes that are no views."""
-    role = {node: roles.role(node) for node in graph.nodes}
+def flow(graph: Graph, stored: Collection[Node] = ()) -> Flow:
+    """The facts about `graph`, whose outputs are all results of nodes that are no views.
+
+    Views in `stored` count as work: their results are computed and stored like others.
+    """
+    role = {node: Role.POINTWISE if node in stored else roles.role(node) for node in graph.nodes}
     base: dict[Value, Value] = {}
     path: dict[Value, tuple[Step, ...]] = {}
     readers: dict[Value, list[Node]] = {}

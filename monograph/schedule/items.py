@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from monograph.ir.graph import Node, Value
-from monograph.schedule.flow import Flow
+from monograph.schedule.flow import Flow, size
 from monograph.schedule.fuse import Group, Groups
 from monograph.schedule.kernel import Domain, Fused, Item, LibraryCall, Template
 from monograph.schedule.roles import Role
@@ -25,7 +25,12 @@ def items(flow: Flow, groups: Groups) -> list[Item]:
                 stack.extend(before)
             else:
                 done[stack.pop()] = None
-    return [_item(flow, group) for group in done]
+    return [_item(flow, group) for group in done if not _is_empty(group)]
+
+
+def _is_empty(group: Group) -> bool:
+    """A kernel that stores no element."""
+    return group.capability is None and group.role is not Role.LIBRARY and not any(map(size, group.outputs))
 
 
 def _item(flow: Flow, group: Group) -> Item:

@@ -3,6 +3,7 @@
     graph inputs and outputs    their types' strides
     convolutions                channels last, in and out
     attention                   heads next to their channels: the transposition that follows is free
+    others read by a template or a library call through a transposition and a view: so that these are free
     pointwise and other loops   what a convolution wants to read, else as their largest input lies, else row-major
     all others                  row-major
 
@@ -17,9 +18,8 @@ from dataclasses import dataclass, field
 import torch
 
 from monograph.ir.graph import Graph, Node, Value
-from monograph.ops import build
-from monograph.ops.panels import Step
-from monograph.schedule import views
+from monograph.ops import build, panels
+from monograph.schedule import turning, views
 from monograph.schedule.flow import Flow, size
 from monograph.schedule.items import closure, inputs_of
 from monograph.schedule.kernel import Domain, Fused, Item, Layout, LibraryCall, Pack, Strided, Template
@@ -89,6 +89,10 @@ class _Walk:
         shape: Strides = value.tensor.shape     # type: ignore[assignment]
         if value in self.wanted:
             return self.wanted[value]
+        if not isinstance(item, Template) or item.name == "gemm":
+            turned = turning.turned(self.flow, value)
+            if turned is not None:
+                return turned
         if isinstance(item, Template):
             return _template_strides(item, value)
         if isinstance(item, Fused):
@@ -134,7 +138,7 @@ class _Walk:
             self.store([node], strides)
         return made
 
-    def repack(self, value: Value, steps: tuple[Step, ...]) -> Value:
+    def repack(self, value: Value, steps: tuple[panels.Step, ...]) -> Value:
         """Puts a kernel that packs `value` in front of the item at hand."""
         scratch = Graph()
         builder = build.Builder(scratch)

@@ -13,8 +13,8 @@ from dataclasses import replace
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.types import TensorType
 from monograph.ops import table
-from monograph.schedule import roles, views
-from monograph.schedule.flow import Flow, Step
+from monograph.schedule import roles, turning, views
+from monograph.schedule.flow import Flow
 from monograph.schedule.fuse import Groups
 from monograph.schedule.roles import Role
 from monograph.schedule.views import Affine
@@ -65,37 +65,9 @@ def pull_back(flow: Flow, groups: Groups) -> dict[Value, tuple[Value, tuple[int,
         base = flow.base_of(operand)
         if base.node is None or base.node not in groups.of or base in taken or base.tensor.dtype != output.tensor.dtype:
             continue
-        strides = _undo(flow.path_of(operand), Affine(output.tensor.shape, output_strides(output)))   # type: ignore[arg-type]
+        strides = turning.undo(flow.path_of(operand), Affine(output.tensor.shape, output_strides(output)))   # type: ignore[arg-type]
         if strides is not None:
             moved[output] = (base, strides)
             taken.add(base)
             groups.drop(group)
     return moved
-
-
-def _undo(path: tuple[Step, ...], wanted: Affine) -> tuple[int, ...] | None:
-    """Strides of the base with which the end of `path` lies at `wanted`; None if there are none."""
-    for step in reversed(path):
-        shape: tuple[int, ...] = step.node.inputs[0].tensor.shape    # type: ignore[assignment]
-        if step.in_order:
-            back = views.reshape(wanted, shape)
-        else:
-            back = _unpermute(step.affine, shape, wanted)
-        if back is None:
-            return None
-        wanted = back
-    return wanted.strides
-
-
-def _unpermute(step: Affine, shape: tuple[int, ...], wanted: Affine) -> Affine | None:
-    """`wanted` before a permutation of the dims of `shape`; None when `step` is none."""
-    at = {stride: d for d, (n, stride) in enumerate(zip(shape, views.row_major(shape), strict=True)) if n != 1}
-    strides = [0] * len(shape)
-    for n, stride, target in zip(step.shape, step.strides, wanted.strides, strict=True):
-        if n == 1:
-            continue
-        d = at.pop(stride, None)
-        if d is None or shape[d] != n:
-            return None
-        strides[d] = target
-    return None if at or step.offset else Affine(shape, tuple(strides))

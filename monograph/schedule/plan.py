@@ -8,7 +8,7 @@ import torch
 
 from monograph.ir.graph import Graph, Value
 from monograph.ir.types import TensorType
-from monograph.schedule import fuse, memory, outputs
+from monograph.schedule import fuse, memory, outputs, turning
 from monograph.schedule.flow import flow
 from monograph.schedule.items import items
 from monograph.schedule.kernel import Layout, Place, Schedule
@@ -30,6 +30,9 @@ def plan(graph: Graph, *, target: Target, pack: bool = True) -> Schedule:
     """Items in order, layouts and places for a static graph. Without `pack` no copy of a weight is kept."""
     graph = outputs.own_outputs(graph)
     facts = flow(graph)
+    stored = turning.stored(facts)
+    if stored:
+        facts = flow(graph, stored)
     groups = fuse.fuse(facts)
     moved = outputs.pull_back(facts, groups)
     pinned = {value: outputs.output_strides(value) for value in graph.outputs if isinstance(value.type, TensorType)}

@@ -68,7 +68,7 @@ def _supported(value: Value) -> bool:
 
 def is_heavy(node: Node) -> bool:
     """Dearer to compute again than to load."""
-    return node.op.name.split(".")[1] not in _CHEAP
+    return not node.op.has(Trait.VIEW) and node.op.name.split(".")[1] not in _CHEAP
 
 
 def may_raise(node: Node) -> bool:
