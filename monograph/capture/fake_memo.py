@@ -101,9 +101,11 @@ def remember(key: Hashable, call: Call, result: Any) -> None:
             continue
         if not isinstance(leaf, torch.Tensor) or any(leaf is tensor for tensor in call.tensors):
             return
+        if leaf.device.type != "cpu" or leaf.layout is not torch.strided:
+            return
         layout, home = Layout.of(leaf), compat.storage_id(leaf)
         argument = homes.get(home, -1)
-        if not layout.is_static or leaf.device.type != "cpu" or leaf.layout is not torch.strided:
+        if not layout.is_static:
             return
         if argument < 0:
             if layout.offset or layout.conj or layout.neg:

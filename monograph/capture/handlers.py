@@ -93,6 +93,11 @@ def functional(pure: Any, count: int) -> Handler:
     return handler
 
 
+def zeros(tracer: Tracer, call: Call) -> Any:
+    """Autograd's zeros without memory: ordinary ones."""
+    return tracer.again(aten.zeros.default, call.args, call.kwargs)
+
+
 def nothing(tracer: Tracer, call: Call) -> Any:
     """Checks whose answer fakes already know."""
     tracer.fake(call.func, call.args, call.kwargs)
@@ -106,5 +111,6 @@ TABLE: dict[Any, Handler] = {
     aten._native_batch_norm_legit.default: functional(aten._native_batch_norm_legit_functional.default, 3),
     aten._batch_norm_with_update.default: functional(aten._batch_norm_with_update_functional.default, 4),
     aten.rrelu_with_noise.default: functional(aten.rrelu_with_noise_functional.default, 1),
+    aten._efficientzerotensor.default: zeros,
     aten._assert_tensor_metadata.default: nothing,
 }

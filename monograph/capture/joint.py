@@ -88,7 +88,7 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
     with torch.no_grad(), torch._C.DisableTorchFunction():
         for entry, gradient in zip(sources, grads, strict=True):
             if gradient is not None:
-                joint.gradients[tracer.identity(entry)] = _output(tracer, seal, gradient)
+                joint.gradients[tracer.identity(entry)] = _output(tracer, seal, gradient, entry.layout)
     return joint
 
 
@@ -104,9 +104,9 @@ def _tangent(tracer: Tracer, result: torch.Tensor, number: int) -> torch.Tensor:
     return fake
 
 
-def _output(tracer: Tracer, seal: Seal, gradient: torch.Tensor) -> int:
+def _output(tracer: Tracer, seal: Seal, gradient: torch.Tensor, of: Layout) -> int:
+    """The graph output for a gradient: laid out as the tensor it belongs to, which is what `.grad` asks for."""
     if not isinstance(gradient, compat.FakeTensor):
         gradient = tracer.lift(gradient)
-    layout = Layout.of(gradient)
-    strides = layout.strides if layout.at_zero().is_dense() else contiguous_strides(layout.sizes)
+    strides = of.strides if of.at_zero().is_dense() else contiguous_strides(of.sizes)
     return seal.output(tracer.memory.read(gradient), strides)
