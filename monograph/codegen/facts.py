@@ -49,6 +49,8 @@ class Facts:
         self._linear: dict[Expr, Linear] = {}
         self.intervals = Intervals(kernel)
         self._stored: dict[For, frozenset[Buffer]] = {}
+        for expr in walk((e for s in kernel.statements() for e in operands(s)), ()):
+            self._leaves[expr] = self._own_leaves(expr)
 
     def leaves(self, expr: Expr) -> frozenset[Leaf]:
         found = self._leaves.get(expr)
