@@ -24,7 +24,7 @@ from monograph.ir.types import TensorType
 from monograph.loops.nodes import Check, Kernel
 from monograph.runtime.program import Error, Library, Native, Program, Slot, SlotRef
 from monograph.schedule.kernel import Fused, Item, LibraryCall, Schedule, Strided, Template
-from monograph.schedule.outputs import output_strides
+from monograph.schedule.views import strides_seen
 
 __all__ = ["Parts", "parts", "program"]
 
@@ -103,7 +103,7 @@ class _Assembly:
     def outward(self, value: Value) -> TensorType:
         """The type of a graph output with the strides the caller sees."""
         self.refuse_number(value)
-        return replace(value.tensor, strides=output_strides(value))
+        return replace(value.tensor, strides=strides_seen(value))
 
     def slot(self, value: Value) -> int:
         """The number of the slot of a materialised value."""

@@ -20,7 +20,7 @@ __all__ = ["Flow", "Step", "flow", "size"]
 
 def size(value: Value) -> int:
     """Elements of a static tensor value."""
-    return math.prod(value.tensor.shape)    # type: ignore[arg-type]
+    return math.prod(views.shape_of(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ def _reads(node: Node) -> list[Value]:
 
 
 def _step(node: Node, position: int) -> Step:
-    shape = node.inputs[0].tensor.shape
-    affine = views.through(node, position, views.contiguous(shape))   # type: ignore[arg-type]
+    shape = views.shape_of(node.inputs[0])
+    affine = views.through(node, position, views.contiguous(shape))
     assert affine is not None, node
-    points = math.prod(shape)   # type: ignore[arg-type]
+    points = math.prod(shape)
     distinct = math.prod(n for n, stride in zip(affine.shape, affine.strides, strict=True) if stride)
     in_order = affine.numel == points and affine.offset == 0 and views.same_order(affine)
     return Step(node, position, affine, points, in_order, in_order or distinct == points)

@@ -24,9 +24,9 @@ from monograph.schedule.flow import Flow, size
 from monograph.schedule.items import closure, inputs_of
 from monograph.schedule.kernel import Domain, Fused, Item, Layout, LibraryCall, Pack, Strided, Template
 from monograph.schedule.operands import Operands, channels_last
-from monograph.schedule.outputs import copy_of, output_strides
+from monograph.schedule.outputs import copy_of
 from monograph.schedule.roles import Role
-from monograph.schedule.views import Affine
+from monograph.schedule.views import Affine, shape_of
 
 __all__ = ["Laid", "lay_out"]
 
@@ -67,7 +67,7 @@ class _Walk:
         self.copies: dict[tuple[Value, Strides], Value] = {}
         weights = set()
         for value, source in zip(flow.graph.inputs, flow.graph.sources, strict=True):
-            self.laid.layouts[value] = Layout(output_strides(value))
+            self.laid.layouts[value] = Layout(views.strides_seen(value))
             if pack and source.is_weight:
                 weights.add(value)
         self.wanted = _wanted(flow, items)
@@ -86,7 +86,7 @@ class _Walk:
 
     def strides(self, item: Item, value: Value) -> Strides:
         """The layout of an output that nobody outside sees."""
-        shape: Strides = value.tensor.shape     # type: ignore[assignment]
+        shape = shape_of(value)
         if value in self.wanted:
             return self.wanted[value]
         if not isinstance(item, Template) or item.name == "gemm":
@@ -97,7 +97,7 @@ class _Walk:
             return _template_strides(item, value)
         if isinstance(item, Fused):
             leader = max(item.inputs, key=size, default=None)
-            if leader is not None and leader.tensor.shape == shape:
+            if leader is not None and shape_of(leader) == shape:
                 strides = self.laid.layouts[leader].strides
                 if _is_dense(shape, strides):
                     return strides
@@ -122,7 +122,7 @@ class _Walk:
                 item.operands[value] = Strided(base, affine.shape, affine.strides, affine.offset)
                 continue
             made = self.copy(value, None)
-            shape: Strides = value.tensor.shape     # type: ignore[assignment]
+            shape = shape_of(value)
             item.operands[value] = Strided(made, shape, views.row_major(shape))
         read = [item.operands[v].value if v in item.operands else v for v in item.node.inputs]
         free = [v for region in item.node.regions for v in region.free_values()]
@@ -130,7 +130,7 @@ class _Walk:
 
     def copy(self, value: Value, strides: Strides | None) -> Value:
         """Puts a kernel that copies `value` in front of the item at hand; one copy serves all who want the same."""
-        strides = strides or views.row_major(value.tensor.shape)    # type: ignore[arg-type]
+        strides = strides or views.row_major(shape_of(value))
         made = self.copies.get((value, strides))
         if made is None:
             node = copy_of(value)
@@ -144,9 +144,9 @@ class _Walk:
         builder = build.Builder(scratch)
         packed = value
         for kind, numbers in steps:
-            packed = builder.call(*_step_call(kind, packed, numbers))
+            packed = _step(builder, kind, packed, numbers)
         nodes = [*scratch.nodes, copy_of(packed)]
-        self.store(nodes, views.row_major(packed.tensor.shape))     # type: ignore[arg-type]
+        self.store(nodes, views.row_major(shape_of(packed)))
         return nodes[-1].result
 
     def store(self, nodes: list[Node], strides: Strides) -> None:
@@ -155,19 +155,19 @@ class _Walk:
         before = [n for n in outer if self.flow.role.get(n) in (Role.VIEW, Role.CONSTANT)]
         every = [*closure(self.flow, before), *nodes]
         self.laid.layouts[result] = Layout(strides)
-        domain = Domain(result.tensor.shape)    # type: ignore[arg-type]
+        domain = Domain(shape_of(result))
         self.laid.items.append(Fused(every, inputs_of(self.flow, every), [result], domain))
 
 
-def _step_call(kind: str, value: Value, numbers: tuple[int, ...]) -> tuple[object, ...]:
+def _step(builder: build.Builder, kind: str, value: Value, numbers: tuple[int, ...]) -> Value:
+    """One step of a recipe as a node."""
     if kind == "pad":
-        return ("aten.constant_pad_nd.default", value, numbers)
+        return builder.call("aten.constant_pad_nd.default", value, numbers)
     if kind == "reshape":
-        return ("aten.view.default", value, numbers)
+        return builder.call("aten.view.default", value, numbers)
     if kind == "permute":
-        return ("aten.permute.default", value, numbers)
-    dim, start, stop = numbers
-    return ("aten.slice.Tensor", value, dim, start, stop)
+        return builder.call("aten.permute.default", value, numbers)
+    return builder.call("aten.slice.Tensor", value, *numbers)
 
 
 def _wanted(flow: Flow, items: list[Item]) -> dict[Value, Strides]:
@@ -177,13 +177,13 @@ def _wanted(flow: Flow, items: list[Item]) -> dict[Value, Strides]:
         if isinstance(item, Template) and item.name == "conv":
             value = item.anchor.inputs[0]
             if flow.base_of(value) is value:
-                wanted[value] = channels_last(value.tensor.shape)   # type: ignore[arg-type]
+                wanted[value] = channels_last(shape_of(value))
     return wanted
 
 
 def _template_strides(item: Template, value: Value) -> Strides:
-    shape: Strides = value.tensor.shape     # type: ignore[assignment]
-    anchor: Strides = item.anchor.results[0].tensor.shape    # type: ignore[assignment]
+    shape = shape_of(value)
+    anchor = shape_of(item.anchor.results[0])
     if item.name == "conv":
         lies = views.reshape(Affine(anchor, channels_last(anchor)), shape)
         return lies.strides if lies is not None else views.row_major(shape)

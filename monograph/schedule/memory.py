@@ -18,6 +18,7 @@ from monograph.schedule import views
 from monograph.schedule.flow import Flow
 from monograph.schedule.kernel import Fused, Item, Layout, Template
 from monograph.schedule.roles import Role
+from monograph.schedule.views import shape_of
 
 __all__ = ["ALIGNMENT", "Arena", "Block", "extent_bytes", "plan_memory"]
 
@@ -45,7 +46,7 @@ class Arena:
 
 def extent_bytes(value: Value, layout: Layout) -> int:
     """Bytes from the first to the last element."""
-    shape: tuple[int, ...] = value.tensor.shape     # type: ignore[assignment]
+    shape = shape_of(value)
     if 0 in shape:
         return 0
     last = sum((n - 1) * stride for n, stride in zip(shape, layout.strides, strict=True))
@@ -96,7 +97,7 @@ def _dying_input(
         return None
     for candidate in item.inputs:
         if candidate in block_of and block_of[candidate].last == at and last[candidate] == at:
-            same = candidate.tensor.shape == value.tensor.shape and candidate.tensor.dtype == value.tensor.dtype
+            same = shape_of(candidate) == shape_of(value) and candidate.tensor.dtype == value.tensor.dtype
             if same and layouts[candidate].strides == layouts[value].strides and _pointwise(flow, item, candidate):
                 return candidate
     return None
@@ -108,7 +109,7 @@ def _by_rows(item: Fused, value: Value, layout: Layout) -> bool:
     shape, reduced = item.domain.shape, item.domain.reduced
     inner = math.prod(shape[d] for d in reduced)
     trailing = tuple(reduced) == tuple(range(len(shape) - len(reduced), len(shape)))
-    full = value.tensor.shape == shape
+    full = shape_of(value) == shape
     return full and trailing and inner >= LONG_ROW and views.same_order(views.Affine(shape, layout.strides))
 
 
@@ -118,7 +119,7 @@ def _pointwise(flow: Flow, item: Fused | Template, source: Value) -> bool:
         return False
     aligned = {source}      # values whose flat element i depends on flat element i of the source, or not on it
     touched = {source}
-    shape = source.tensor.shape
+    shape = shape_of(source)
     for node in item.nodes:
         reads = [value for value in node.inputs if value in touched]
         if not reads:
@@ -127,7 +128,7 @@ def _pointwise(flow: Flow, item: Fused | Template, source: Value) -> bool:
         if any(value not in aligned for value in reads):
             return False
         role = flow.role.get(node, Role.POINTWISE)
-        same = all(value.tensor.shape == node.results[0].tensor.shape for value in reads)
+        same = all(shape_of(value) == shape_of(node.results[0]) for value in reads)
         if (role is Role.POINTWISE and same) or (role is Role.VIEW and views.preserves_order(node)):
             aligned.update(node.results)
         elif role is Role.REDUCTION:
@@ -135,7 +136,7 @@ def _pointwise(flow: Flow, item: Fused | Template, source: Value) -> bool:
         else:
             return False
     result = item.outputs[0]
-    return result in aligned and result.tensor.shape == shape
+    return result in aligned and shape_of(result) == shape
 
 
 def _place(blocks: list[Block]) -> int:

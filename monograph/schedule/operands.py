@@ -20,7 +20,7 @@ from monograph.ops.panels import Step
 from monograph.schedule import views
 from monograph.schedule.flow import Flow
 from monograph.schedule.kernel import Layout, Pack, Strided, Template
-from monograph.schedule.views import Affine
+from monograph.schedule.views import Affine, shape_of
 
 __all__ = ["Operands", "channels_last"]
 
@@ -54,7 +54,7 @@ class Operands:
         base = self.flow.base_of(value)
         if base not in self.layouts:
             return None
-        affine: Affine | None = Affine(base.tensor.shape, self.layouts[base].strides)    # type: ignore[arg-type]
+        affine: Affine | None = Affine(shape_of(base), self.layouts[base].strides)
         for step in self.flow.path_of(value):
             affine = views.through(step.node, step.position, affine) if affine is not None else None
         return affine
@@ -72,7 +72,7 @@ class Operands:
 
     def copied(self, value: Value, strides: tuple[int, ...] | None = None) -> tuple[Value, Affine]:
         """A copy of `value` with the strides asked for (row-major by default), and where it lies."""
-        shape: tuple[int, ...] = value.tensor.shape   # type: ignore[assignment]
+        shape = shape_of(value)
         made = self.copy(value, strides)
         return made, Affine(shape, strides or views.row_major(shape))
 
@@ -85,24 +85,24 @@ class Operands:
         steps = (*before, *steps)
         pack = self.packs.get((base, steps))
         if pack is None:
-            shape = panels.shape_after(base.tensor.shape, steps)    # type: ignore[arg-type]
+            shape = panels.shape_after(shape_of(base), steps)
             made = Value(TensorType(base.tensor.dtype, shape), name=base.name)
             pack = self.packs[base, steps] = Pack(made, base, steps)
             self.layouts[made] = Layout(views.row_major(shape))
-        shape = pack.packed.tensor.shape    # type: ignore[assignment]
+        shape = shape_of(pack.packed)
         return Strided(pack.packed, shape, views.row_major(shape))
 
     def repacked(self, value: Value, steps: tuple[Step, ...]) -> Strided:
         """A packed copy of `value` made in every run."""
         made = self.repack(value, steps)
-        shape: tuple[int, ...] = made.tensor.shape      # type: ignore[assignment]
+        shape = shape_of(made)
         return Strided(made, shape, views.row_major(shape))
 
     def view_steps(self, value: Value) -> tuple[Step, ...] | None:
         """The path of `value` as recipe steps; None when it is more than reshapes, permutations and slices."""
         steps: list[Step] = []
         for step in self.flow.path_of(value):
-            shape: tuple[int, ...] = step.node.inputs[0].tensor.shape   # type: ignore[assignment]
+            shape = shape_of(step.node.inputs[0])
             found = _recipe(shape, step.affine, step.in_order)
             if found is None:
                 return None
@@ -139,11 +139,11 @@ def _gemm(self: Operands, item: Template) -> None:
     a, b, bias = (node.operand(roles[role]) if role in roles else None for role in ("a", "b", "bias"))
     assert isinstance(a, Value) and isinstance(b, Value)
     transposed = "weight" in roles.values()         # linear: b is (n, k)
-    n, k = b.tensor.shape[-2:] if transposed else b.tensor.shape[:-3:-1]
-    batch: tuple[int, ...] = () if transposed else b.tensor.shape[:-2]      # type: ignore[assignment]
-    panel = templates.panel_width(n, self.lanes(b.tensor.dtype))            # type: ignore[arg-type]
+    n, k = shape_of(b)[-2:] if transposed else shape_of(b)[:-3:-1]
+    batch: tuple[int, ...] = () if transposed else shape_of(b)[:-2]
+    panel = templates.panel_width(n, self.lanes(b.tensor.dtype))
     before: tuple[Step, ...] = (("permute", (1, 0)),) if transposed else ()
-    packed = self.packed(b, (*before, *panels.gemm(k, n, panel))) if not batch else None    # type: ignore[arg-type]
+    packed = self.packed(b, (*before, *panels.gemm(k, n, panel))) if not batch else None
     if packed is not None:
         left = _rows(self, a) if transposed else _matrix(self, a)
         item.operands["b"] = packed
@@ -162,7 +162,7 @@ def _gemm(self: Operands, item: Template) -> None:
     alpha, beta = node.attributes.get("alpha", 1), node.attributes.get("beta", 1)
     item.parameters.update(batch=batch, m=m, n=n, k=k, packed=packed is not None, panel=panel, alpha=alpha, beta=beta)
     if isinstance(bias, Value) and beta != 0:
-        item.operands["bias"] = _spread(self, bias, node.results[0].tensor.shape, (*batch, m, n))   # type: ignore[arg-type]
+        item.operands["bias"] = _spread(self, bias, shape_of(node.results[0]), (*batch, m, n))
 
 
 def _spread(self: Operands, value: Value, shape: tuple[int, ...], split: tuple[int, ...]) -> Strided:
@@ -178,7 +178,7 @@ def _spread(self: Operands, value: Value, shape: tuple[int, ...], split: tuple[i
 
 def _rows(self: Operands, value: Value) -> tuple[Value, Affine]:
     """All leading dims of `value` as rows of one matrix, or as few batches of rows as strides allow."""
-    shape: tuple[int, ...] = value.tensor.shape   # type: ignore[assignment]
+    shape = shape_of(value)
     affine = self.lies(value)
     if affine is not None:
         for split in range(len(shape) - 1):
@@ -190,7 +190,7 @@ def _rows(self: Operands, value: Value) -> tuple[Value, Affine]:
 
 
 def _one_matrix(self: Operands, value: Value) -> tuple[Value, Affine]:
-    shape: tuple[int, ...] = value.tensor.shape   # type: ignore[assignment]
+    shape = shape_of(value)
     wanted = (math.prod(shape[:-1]), shape[-1])
     affine = self.lies(value)
     merged = views.reshape(affine, wanted) if affine is not None else None
@@ -209,7 +209,7 @@ def _matrix(self: Operands, value: Value) -> tuple[Value, Affine]:
     path = self.flow.path_of(value)
     before = path[-1].node.inputs[0]
     inner = self.lies(before)
-    if path[-1].in_order and inner is not None and inner.shape[-2:] == value.tensor.shape[-2:]:
+    if path[-1].in_order and inner is not None and inner.shape[-2:] == shape_of(value)[-2:]:
         return value, inner
     return self.copied(value)
 
@@ -240,25 +240,25 @@ def _conv(self: Operands, item: Template) -> None:
     node = item.anchor
     x, w, bias = node.operand("input"), node.operand("weight"), node.operand("bias")
     assert isinstance(x, Value) and isinstance(w, Value)
-    n, c, *space = x.tensor.shape
-    o, _, *window = w.tensor.shape
+    n, c, *space = shape_of(x)
+    o, _, *window = shape_of(w)
     groups = node.attributes["groups"]
     h, width = _pair(space, 1)
     kh, kw = _pair(window, 1)
-    oh, ow = _pair(node.results[0].tensor.shape[2:], 1)
+    oh, ow = _pair(shape_of(node.results[0])[2:], 1)
     depthwise = groups == c == o and groups > 1
-    panel = templates.panel_width(o // groups, self.lanes(w.tensor.dtype))   # type: ignore[operator]
-    steps = panels.depthwise(c, kh, kw) if depthwise else panels.conv(o, c, kh, kw, groups, panel)   # type: ignore[arg-type]
+    panel = templates.panel_width(o // groups, self.lanes(w.tensor.dtype))
+    steps = panels.depthwise(c, kh, kw) if depthwise else panels.conv(o, c, kh, kw, groups, panel)
     item.name = "depthwise" if depthwise else "conv"
     item.operands["w"] = self.packed(w, steps) or self.repacked(w, steps)
     affine = self.lies(x)
     few = c <= FEW_CHANNELS and not depthwise
     if affine is None or (affine.strides[1] != 1 and c != 1 and not few):
-        x, affine = self.copied(x, channels_last(x.tensor.shape))   # type: ignore[arg-type]
-    flat = Affine((n, c, h, width), (*affine.strides[:2], *_pair(affine.strides[2:], 0)), affine.offset)   # type: ignore[arg-type]
+        x, affine = self.copied(x, channels_last(shape_of(x)))
+    flat = Affine((n, c, h, width), (*affine.strides[:2], *_pair(affine.strides[2:], 0)), affine.offset)
     item.operands["x"] = self.strided(x, flat, 1)
     if isinstance(bias, Value):
-        item.operands["bias"] = _spread(self, bias, (o,), (o,))     # type: ignore[arg-type]
+        item.operands["bias"] = _spread(self, bias, (o,), (o,))
     item.parameters.update(
         n=n, c=c, h=h, w=width, o=o, oh=oh, ow=ow, kh=kh, kw=kw, groups=groups, panel=panel,
         stride=_pair(node.attributes["stride"], 1), padding=_pair(node.attributes["padding"], 0),
@@ -277,7 +277,7 @@ def _attention(self: Operands, item: Template) -> None:
     node = item.anchor
     q, k, v, mask = (node.operand(name) for name in ("query", "key", "value", "attn_mask"))
     assert isinstance(q, Value) and isinstance(k, Value) and isinstance(v, Value)
-    h = q.tensor.shape[1]
+    h = shape_of(q)[1]
     shared = [_shared_heads(self, value) for value in (k, v)]
     grouped = shared[0] is not None and shared[1] is not None and shared[0].shape[1] == shared[1].shape[1]
     for role, value, found in (("q", q, None), ("k", k, shared[0]), ("v", v, shared[1])):
@@ -285,15 +285,15 @@ def _attention(self: Operands, item: Template) -> None:
         if affine is None or (affine.strides[-1] != 1 and affine.shape[-1] != 1):
             value, affine = self.copied(value)
         item.operands[role] = self.strided(value, affine, 3)
-    (b, _, s, d), groups = q.tensor.shape, item.operands["k"].shape[1]
-    t, e = k.tensor.shape[2], v.tensor.shape[3]
+    (b, _, s, d), groups = shape_of(q), item.operands["k"].shape[1]
+    t, e = shape_of(k)[2], shape_of(v)[3]
     if isinstance(mask, Value):
-        item.operands["mask"] = _spread(self, mask, (b, h, s, t), (b, h, s, t))     # type: ignore[arg-type]
+        item.operands["mask"] = _spread(self, mask, (b, h, s, t), (b, h, s, t))
     scale = node.attributes.get("scale")
     lse = len(node.results) > 1 and node.results[1] in item.outputs
     item.parameters.update(
         b=b, h=h, s=s, t=t, d=d, e=e, group=h // groups, causal=bool(node.attributes["is_causal"]), lse=lse,
-        scale=1 / math.sqrt(d) if scale is None else scale,      # type: ignore[arg-type]
+        scale=1 / math.sqrt(d) if scale is None else scale,
     )
 
 
@@ -303,7 +303,7 @@ def _shared_heads(self: Operands, value: Value) -> Affine | None:
     if not path or not path[-1].in_order:
         return None
     inner = self.lies(path[-1].node.inputs[0])
-    b, h, t, d = value.tensor.shape
+    b, h, t, d = shape_of(value)
     if inner is None or len(inner.shape) != 5 or inner.strides[2] != 0:
         return None
     if (inner.shape[0], inner.shape[3], inner.shape[4]) != (b, t, d) or inner.strides[4] != 1:

@@ -17,9 +17,9 @@ from monograph.schedule import roles, turning, views
 from monograph.schedule.flow import Flow
 from monograph.schedule.fuse import Groups
 from monograph.schedule.roles import Role
-from monograph.schedule.views import Affine
+from monograph.schedule.views import Affine, shape_of
 
-__all__ = ["copy_of", "own_outputs", "output_strides", "pull_back"]
+__all__ = ["copy_of", "own_outputs", "pull_back"]
 
 
 def copy_of(value: Value, type: TensorType | None = None) -> Node:
@@ -32,7 +32,8 @@ def copy_of(value: Value, type: TensorType | None = None) -> Node:
 
 def own_outputs(graph: Graph) -> Graph:
     """`graph` itself, or one that shares its nodes and has copies for the outputs that need them."""
-    nodes, outputs, seen = list(graph.nodes), [], set()
+    nodes, outputs = list(graph.nodes), list[Value]()
+    seen: set[Value] = set()
     for value in graph.outputs:
         if isinstance(value.type, TensorType) and _needs_copy(value, seen):
             nodes.append(copy_of(value, value.type))
@@ -44,12 +45,6 @@ def own_outputs(graph: Graph) -> Graph:
 
 def _needs_copy(value: Value, seen: set[Value]) -> bool:
     return value.node is None or value in seen or roles.role(value.node) in (Role.VIEW, Role.CONSTANT)
-
-
-def output_strides(value: Value) -> tuple[int, ...]:
-    """The strides the caller must see."""
-    type = value.tensor
-    return type.strides if type.strides is not None else views.row_major(type.shape)   # type: ignore[return-value, arg-type]
 
 
 def pull_back(flow: Flow, groups: Groups) -> dict[Value, tuple[Value, tuple[int, ...]]]:
@@ -65,7 +60,7 @@ def pull_back(flow: Flow, groups: Groups) -> dict[Value, tuple[Value, tuple[int,
         base = flow.base_of(operand)
         if base.node is None or base.node not in groups.of or base in taken or base.tensor.dtype != output.tensor.dtype:
             continue
-        strides = turning.undo(flow.path_of(operand), Affine(output.tensor.shape, output_strides(output)))   # type: ignore[arg-type]
+        strides = turning.undo(flow.path_of(operand), Affine(shape_of(output), views.strides_seen(output)))
         if strides is not None:
             moved[output] = (base, strides)
             taken.add(base)

@@ -8,7 +8,7 @@ import torch
 
 from monograph.ir.graph import Graph, Value
 from monograph.ir.types import TensorType
-from monograph.schedule import fuse, memory, outputs, turning
+from monograph.schedule import fuse, memory, outputs, turning, views
 from monograph.schedule.flow import flow
 from monograph.schedule.items import items
 from monograph.schedule.kernel import Layout, Place, Schedule
@@ -35,7 +35,7 @@ def plan(graph: Graph, *, target: Target, pack: bool = True) -> Schedule:
         facts = flow(graph, stored)
     groups = fuse.fuse(facts)
     moved = outputs.pull_back(facts, groups)
-    pinned = {value: outputs.output_strides(value) for value in graph.outputs if isinstance(value.type, TensorType)}
+    pinned = {value: views.strides_seen(value) for value in graph.outputs if isinstance(value.type, TensorType)}
     pinned.update(dict(moved.values()))
     laid = lay_out(facts, items(facts, groups), pinned, target.lanes, pack=pack)
     schedule = Schedule(graph, layouts=laid.layouts, packs=laid.packs)
@@ -62,7 +62,7 @@ def _fixed_places(schedule: Schedule, laid: Laid, moved: dict[Value, Value]) -> 
     for j, value in enumerate(graph.outputs):
         held = moved.get(value, value)
         schedule.places[held] = Place("output", j)
-        schedule.layouts.setdefault(held, Layout(outputs.output_strides(value)))
+        schedule.layouts.setdefault(held, Layout(views.strides_seen(value)))
     for k, pack in enumerate(schedule.packs):
         schedule.places[pack.packed] = Place("derived", derived + k)
 

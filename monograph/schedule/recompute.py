@@ -14,6 +14,7 @@ from monograph.ir.graph import Node, Value
 from monograph.schedule import roles, views
 from monograph.schedule.flow import Flow, size
 from monograph.schedule.roles import Role
+from monograph.schedule.views import shape_of
 
 __all__ = ["affordable"]
 
@@ -69,8 +70,8 @@ def _pass_on(flow: Flow, node: Node, value: Value, contexts: dict[Context, int])
 
 def _spread(value: Value, result: Value) -> float:
     """Which share of the points of `result` reads `value` anew: a broadcast along the innermost dims is hoisted."""
-    shape: tuple[int, ...] = value.tensor.shape     # type: ignore[assignment]
-    whole: tuple[int, ...] = result.tensor.shape    # type: ignore[assignment]
+    shape = shape_of(value)
+    whole = shape_of(result)
     affine = views.broadcast(views.contiguous(shape), whole)
     inner = len(whole)
     while inner and (affine.strides[inner - 1] == 0 or whole[inner - 1] == 1):

@@ -16,6 +16,7 @@ from monograph.ir.op import Effect, Trait
 from monograph.ir.types import TensorType
 from monograph.ops import families, templates
 from monograph.schedule import views
+from monograph.schedule.views import shape_of
 
 __all__ = ["Role", "is_heavy", "may_raise", "moved_dims", "reduced_dims", "role"]
 
@@ -54,7 +55,7 @@ def role(node: Node) -> Role:
     if templates.match(node) is not None:
         return Role.TEMPLATE
     if name in views.RULES and all(
-        views.through(node, k, views.contiguous(node.inputs[0].tensor.shape)) is not None   # type: ignore[arg-type]
+        views.through(node, k, views.contiguous(shape_of(node.inputs[0]))) is not None
         for k in range(len(node.results))
     ):
         return Role.VIEW

@@ -39,7 +39,7 @@ from monograph.schedule import roles, views
 from monograph.schedule.flow import Flow, size
 from monograph.schedule.kernel import Domain
 from monograph.schedule.roles import Role
-from monograph.schedule.views import Affine
+from monograph.schedule.views import Affine, shape_of
 
 __all__ = ["SERIAL_ROW", "domain"]
 
@@ -65,7 +65,7 @@ def domain(flow: Flow, nodes: Sequence[Node], outputs: Collection[Value]) -> Dom
         return None
     if not folds:
         sizes = {size(value) for value in outputs}
-        return Domain(next(iter(outputs)).tensor.shape) if len(sizes) == 1 else None   # type: ignore[arg-type]
+        return Domain(shape_of(next(iter(outputs)))) if len(sizes) == 1 else None
     rows = _Rows(flow, folds[0])
     if len(nodes) > 1 and rows.points == 0:
         return None
@@ -101,7 +101,7 @@ class _Rows:
 
     def __init__(self, flow: Flow, fold: Node) -> None:
         self.flow = flow
-        self.shape: tuple[int, ...] = fold.inputs[0].tensor.shape   # type: ignore[assignment]
+        self.shape = shape_of(fold.inputs[0])
         self.dims = roles.reduced_dims(fold)
         self.inner = math.prod(self.shape[d] for d in self.dims)
         self.rows = math.prod(n for d, n in enumerate(self.shape) if d not in self.dims)
@@ -112,7 +112,7 @@ class _Rows:
     def add(self, node: Node, inside: set[Node]) -> bool:
         """Note how the results of `node` hang on the rows; False when they cannot."""
         role = self.flow.role[node]
-        shape: tuple[int, ...] = node.results[0].tensor.shape    # type: ignore[assignment]
+        shape = shape_of(node.results[0])
         kinds = []
         for value in node.inputs:
             if self.flow.base_of(value).node not in inside:
@@ -120,7 +120,7 @@ class _Rows:
                 continue
             kind = self.read(value)
             if kind is not None and kind is not Bound.FREE and role is Role.POINTWISE:
-                source: tuple[int, ...] = value.tensor.shape     # type: ignore[assignment]
+                source = shape_of(value)
                 kind = self.moved(kind, views.broadcast(views.contiguous(source), shape), math.prod(source))
             if kind is None:
                 return False
@@ -189,13 +189,13 @@ class _Rows:
 
     def _row_or_full(self, node: Node) -> Bound | None:
         result = node.results[0]
-        if result.tensor.shape == self.shape and self.inner != 1:
+        if shape_of(result) == self.shape and self.inner != 1:
             return Bound.FULL
         return Bound.ROW if size(result) == self.rows else None
 
     def folds_rows(self, node: Node) -> bool:
         """Does a reduction or scan fold the rows of this kernel?"""
-        shape: tuple[int, ...] = node.inputs[0].tensor.shape     # type: ignore[assignment]
+        shape = shape_of(node.inputs[0])
         dims = roles.reduced_dims(node)
         if not self.trailing:
             return shape == self.shape and _large(shape, dims) == _large(shape, self.dims)
@@ -205,7 +205,7 @@ class _Rows:
     def moves_inside(self, node: Node) -> bool:
         """Does a cat, pad or flip move elements only along dims inside the rows?"""
         dims = roles.moved_dims(node)
-        split = _split(node.results[0].tensor.shape, self.rows)    # type: ignore[arg-type]
+        split = _split(shape_of(node.results[0]), self.rows)
         return dims is not None and split is not None and all(d >= split for d in dims)
 
     def may_store(self, value: Value) -> bool:
@@ -213,7 +213,7 @@ class _Rows:
         points = size(value)
         if points == self.rows and kind in (Bound.FREE, Bound.ROW):
             return True
-        if points != self.points or kind is Bound.PART or (not self.trailing and value.tensor.shape != self.shape):
+        if points != self.points or kind is Bound.PART or (not self.trailing and shape_of(value) != self.shape):
             return False
         return kind in (Bound.FREE, Bound.SCAN) or self.rows >= 4 or self.inner <= SERIAL_ROW
 

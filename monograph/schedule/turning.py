@@ -13,11 +13,12 @@ from monograph.ir.graph import Node, Value
 from monograph.schedule import views
 from monograph.schedule.flow import Flow, Step
 from monograph.schedule.roles import Role
-from monograph.schedule.views import Affine
+from monograph.schedule.views import Affine, shape_of
 
 __all__ = ["stored", "turned", "undo"]
 
 Strides = tuple[int, ...]
+COPY = "aten.clone.default"
 
 
 def turned(flow: Flow, value: Value) -> Strides | None:
@@ -29,7 +30,7 @@ def turned(flow: Flow, value: Value) -> Strides | None:
             path = flow.path_of(operand)
             if flow.base_of(operand) is not value or not path or _whole(path, value):
                 continue
-            strides = _wanted(path, operand)
+            strides = undo(path, Affine(shape_of(operand), views.row_major(shape_of(operand))))
             if strides is not None:
                 return strides
     return None
@@ -37,7 +38,7 @@ def turned(flow: Flow, value: Value) -> Strides | None:
 
 def _whole(path: tuple[Step, ...], value: Value) -> bool:
     """Can strides tell the end of `path` over a row-major `value`?"""
-    affine: Affine | None = views.contiguous(value.tensor.shape)     # type: ignore[arg-type]
+    affine: Affine | None = views.contiguous(shape_of(value))
     for step in path:
         affine = views.through(step.node, step.position, affine) if affine is not None else None
     return affine is not None
@@ -50,37 +51,37 @@ def stored(flow: Flow) -> set[Node]:
         for value in node.inputs:
             users[value] = users.get(value, 0) + 1
     found: set[Node] = set()
-    for value in _operands(flow):
+    for value, strides in _operands(flow):
         path, base = flow.path_of(value), flow.base_of(value)
-        if not path or base.node is None or base in flow.escapes or _whole(path, base):
+        if not path or base.node is None or base in flow.escapes or flow.role[base.node] is Role.CONSTANT:
             continue
-        if flow.role[base.node] is Role.CONSTANT or _wanted(path, value) is not None:
+        if undo(path, Affine(shape_of(value), strides)) is not None:
             continue
         for k, step in enumerate(path):
             if not step.in_order or users[step.node.inputs[0]] != 1:
                 break
-            if _wanted(path[k + 1:], value) is not None:
+            if undo(path[k + 1:], Affine(shape_of(value), strides)) is not None:
                 found.add(step.node)
                 break
     return found
 
 
-def _operands(flow: Flow) -> Iterator[Value]:
+def _operands(flow: Flow) -> Iterator[tuple[Value, Strides]]:
+    """Views that must lie in one piece, with the strides they should have."""
     for node in flow.nodes:
         if flow.role[node] in (Role.TEMPLATE, Role.LIBRARY):
-            yield from node.inputs
-
-
-def _wanted(path: tuple[Step, ...], value: Value) -> Strides | None:
-    """Strides at the start of `path` with which `value`, its end, is row-major."""
-    shape: Strides = value.tensor.shape     # type: ignore[assignment]
-    return undo(path, Affine(shape, views.row_major(shape)))
+            for value in node.inputs:
+                path, base = flow.path_of(value), flow.base_of(value)
+                if path and base.node is not None and not _whole(path, base):
+                    yield value, views.row_major(shape_of(value))
+        elif node.op.name == COPY and node.results[0] in flow.escapes:
+            yield node.inputs[0], views.strides_seen(node.results[0])
 
 
 def undo(path: tuple[Step, ...], wanted: Affine) -> tuple[int, ...] | None:
     """Strides of the base with which the end of `path` lies at `wanted`; None if there are none."""
     for step in reversed(path):
-        shape: tuple[int, ...] = step.node.inputs[0].tensor.shape    # type: ignore[assignment]
+        shape = shape_of(step.node.inputs[0])
         if step.in_order:
             back = views.reshape(wanted, shape)
         else:

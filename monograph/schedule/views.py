@@ -13,9 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from monograph.ir.graph import Node
+from monograph.ir.graph import Node, Value
 
-__all__ = ["RULES", "Affine", "broadcast", "contiguous", "preserves_order", "reshape", "row_major", "through"]
+__all__ = [
+    "RULES", "Affine", "broadcast", "contiguous", "preserves_order", "reshape", "row_major", "same_order",
+    "shape_of", "strides_seen", "through",
+]
 
 Ints = tuple[int, ...]
 
@@ -31,6 +34,11 @@ class Affine:
         return math.prod(self.shape)
 
 
+def shape_of(value: Value) -> Ints:
+    """The shape of a static tensor value."""
+    return value.tensor.shape   # type: ignore[return-value]
+
+
 def row_major(shape: Ints) -> Ints:
     """Strides of a contiguous tensor (a size of 0 counts as 1, as in torch)."""
     strides, step = [], 1
@@ -38,6 +46,12 @@ def row_major(shape: Ints) -> Ints:
         strides.append(step)
         step *= max(size, 1)
     return tuple(reversed(strides))
+
+
+def strides_seen(value: Value) -> Ints:
+    """The strides of a graph input or output, which the outside world sees; row-major where its type says nothing."""
+    strides = value.tensor.strides
+    return row_major(shape_of(value)) if strides is None else strides   # type: ignore[return-value]
 
 
 def contiguous(shape: Ints) -> Affine:
@@ -90,12 +104,12 @@ def _runs(affine: Affine) -> list[tuple[int, int]]:
 def through(node: Node, position: int, operand: Affine) -> Affine | None:
     """Where result `position` of view `node` lies when its operand lies at `operand`; None if strides cannot tell."""
     rule = RULES.get(node.op.name)
-    return None if rule is None else rule(operand, node.attributes, node.results[position].tensor.shape, position)
+    return None if rule is None else rule(operand, node.attributes, shape_of(node.results[position]), position)
 
 
 def preserves_order(node: Node, position: int = 0) -> bool:
     """Is flat element i of the result flat element i of the operand, for all of them?"""
-    operand = contiguous(node.inputs[0].tensor.shape)   # type: ignore[arg-type]
+    operand = contiguous(shape_of(node.inputs[0]))
     result = through(node, position, operand)
     if result is None or result.numel != operand.numel:
         return False
