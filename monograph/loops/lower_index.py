@@ -19,6 +19,7 @@ __all__ = ["RULES"]
 
 BOUNDS = "index {0} is out of bounds for dimension {1} with size {2}"
 RANGE = "index out of range in self"
+DATA_BOUNDS = "INDICES element is out of DATA bounds, id={0} axis_dim={2}"
 
 
 def _scalars(values: Values, node: Node) -> Scalars:
@@ -123,7 +124,9 @@ def index_select(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
         position(values, node, values.at(indices, (index(0),) * len(shape_of(indices))), 1, 0)
         return values.at(x, ())
     chosen = values.at(indices, c[dim:dim + 1] if shape_of(indices) else ())
-    at = position(values, node, chosen, shape[dim], dim)
+    # torch takes another path, and has another message, along dim 1
+    raises = ("RuntimeError", DATA_BOUNDS) if dim == 1 else ("IndexError", RANGE)
+    at = position(values, node, chosen, shape[dim], dim, exception=raises[0], message=raises[1])
     return values.at(x, (*c[:dim], at, *c[dim + 1:]))
 
 
@@ -156,7 +159,8 @@ def index_tensor(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
             continue
         if dtype_of(entry) in (torch.bool, torch.uint8):
             raise CompileError("a mask as an index has no kernel", loc=node.loc)
-        point.append(position(values, node, values.at(entry, broadcast(entry, box)), size, dim,
+        # the message counts the indexed dims alone
+        point.append(position(values, node, values.at(entry, broadcast(entry, box)), size, given.index(dim),
                               wrap=True, message=BOUNDS))
     return values.at(x, tuple(point))
 

@@ -130,7 +130,7 @@ class Nest:
         return loop
 
     def unroll(self, variable: Var, exprs: Sequence[Expr]) -> int:
-        """Vectors side by side: enough to hide the latency of sums carried inside, few where there is much to compute."""
+        """Vectors side by side: enough to hide the latency of sums inside, few where there is much to compute."""
         cost = self.cost(exprs)
         folds = any(isinstance(e, Reduce) for e in postorder(exprs))
         if folds and cost < 30 and self.values.affine.extents[variable] >= 32:

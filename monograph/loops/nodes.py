@@ -222,6 +222,7 @@ class For:
 
     `alone`: a vector loop that had better share no registers with what stands around it (a register tile):
     a hint to emit it as a function of its own.
+    `ahead`: elements an iteration may ask memory for because later ones need them; the index may be out of bounds.
     """
 
     var: Var
@@ -234,6 +235,7 @@ class For:
     body: list[Stmt] = field(default_factory=list)
     yields: list[Expr] = field(default_factory=list)
     alone: bool = False
+    ahead: list[tuple[Buffer, Expr]] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
