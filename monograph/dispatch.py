@@ -31,6 +31,7 @@ __all__ = ["Call", "Dispatcher", "Entry", "Recompile", "TraceFailed"]
 Call: TypeAlias = Callable[[list[Any], tuple[Any, ...], dict[str, Any]], Any]     # (leaves, args, kwargs) -> result
 
 LIMIT = 64      # entries of one callable; further signatures run eagerly
+STREAK = 8      # new versions in a row of which none was used again: compiling more would not pay
 logger = logging.getLogger("monograph")
 
 
@@ -40,6 +41,10 @@ class TraceFailed(Exception):
     def __init__(self, error: Exception) -> None:
         self.error = error
         super().__init__(error)
+
+
+class TooMany(CaptureError):
+    """Another version would be one too many."""
 
 
 @dataclass
@@ -72,6 +77,8 @@ class Dispatcher:
     entries: tuple[Entry, ...] = ()
     recompiles: list[Recompile] = field(default_factory=list)
     refused: set[Any] = field(default_factory=set)
+    streak: int = 0
+    warned: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for entry in self.entries:
@@ -79,6 +86,8 @@ class Dispatcher:
             if leaves is not None:
                 if entry is not self.entries[0]:
                     self._promote(entry)
+                if self.streak:
+                    self.streak = 0
                 return entry.run(leaves, args, kwargs)
         return self.miss(args, kwargs)
 
@@ -106,9 +115,10 @@ class Dispatcher:
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Entry | None, Exception | None]:
         """A new entry, or why there is none. An interrupt leaves no entry behind."""
-        if len(self.entries) >= LIMIT:
-            return None, UnsupportedError(f"{LIMIT} versions are compiled already")
         self._note(args, kwargs)
+        if len(self.entries) >= LIMIT or self.streak >= STREAK:
+            return None, TooMany(f"it was compiled {len(self.entries)} times, at last because of {self.recompiles[-1]}")
+        self.streak += 1
         try:
             entry = self.build(self.function, args, kwargs, self.options)
         except TraceFailed as failed:
@@ -126,9 +136,11 @@ class Dispatcher:
         if why is not None and not isinstance(why, CaptureError) and self.options.fullgraph:
             what = f"{self.name} runs eagerly, but tracing it raised {type(why).__name__}: {why}"
             raise UnsupportedError(what) from why
-        if not self.refused:
+        if not self.warned:
             warnings.warn(f"{self.name} runs eagerly: {why}", stacklevel=4)
-        self.refused.add(signature(args, kwargs))
+            self.warned = True
+        if not isinstance(why, TooMany):
+            self.refused.add(signature(args, kwargs))
         return result
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Entry | None, Any]:
@@ -139,9 +151,10 @@ class Dispatcher:
         return None, None
 
     def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if not self.entries:
+        """Remember why no entry fits, of the entries used last."""
+        if not self.entries or self.streak >= STREAK and self.warned:
             return
-        recompile = Recompile(tuple(tuple(entry.guard.failures(args, kwargs)) for entry in self.entries))
+        recompile = Recompile(tuple(tuple(entry.guard.failures(args, kwargs)) for entry in self.entries[:STREAK]))
         self.recompiles.append(recompile)
         if "recompiles" in self.options.log:
             print(f"[monograph] recompiling {self.name}: {recompile}", file=sys.stderr)
