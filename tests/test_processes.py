@@ -1,0 +1,89 @@
+"""Forked children and the disk cache, through the public face."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+import monograph as mg
+from tests.forked import in_child
+
+ROOT = Path(__file__).parents[1]
+
+
+def model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.Linear(512, 256)).eval()
+
+
+def test_a_compiled_module_runs_in_a_forked_child():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        module, x = model(), torch.randn(64, 256)
+        fast = mg.compile(module)
+        with torch.no_grad():
+            expected = fast(x)
+            assert in_child(lambda: torch.equal(fast(x), expected)) == 0
+
+            def changed():
+                module[0].weight.data = weight
+                return torch.allclose(fast(x), doubled, rtol=1e-4, atol=1e-5)
+
+            weight = module[0].weight * 2
+            doubled = torch.nn.functional.linear(x, weight, module[0].bias)
+            doubled = module[2](torch.nn.functional.gelu(doubled))
+
+            assert in_child(changed) == 0
+            assert in_child(lambda: torch.allclose(mg.compile(model())(x[:3]), expected[:3], rtol=1e-4, atol=1e-5)) == 0
+            assert torch.equal(fast(x), expected)
+    finally:
+        torch.set_num_threads(before)
+
+
+SCRIPT = """
+import sys, torch, monograph as mg
+from monograph import cache
+from monograph.codegen import build
+cache.is_stable = lambda: True               # the package may be edited while this test runs
+cache._source_digest = lambda: "fixed"
+made = []
+compile_text = build.compile_text
+build.compile_text = lambda *args, **kwargs: made.append(1) or compile_text(*args, **kwargs)
+torch.manual_seed(0)
+module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU()).eval()
+x = torch.randn(2, 8)
+with torch.no_grad():
+    torch.testing.assert_close(mg.compile(module)(x), module(x))
+print(len(made))
+"""
+
+
+def compiled(cache):
+    """How many modules a fresh process compiled for the script's model."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, cwd=ROOT,
+        env={**os.environ, "MONOGRAPH_CACHE_DIR": str(cache)},
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout), done.stderr
+
+
+def test_object_code_is_found_by_the_next_process(tmp_path):
+    cache = tmp_path / "cache"
+    assert compiled(cache)[0] > 0
+    assert compiled(cache)[0] == 0
+    for path in cache.rglob("*"):
+        if path.is_file():
+            data = bytearray(path.read_bytes())
+            data[len(data) // 2] ^= 0xFF
+            path.write_bytes(data)
+    assert compiled(cache)[0] > 0           # damaged: compiled again, silently
+
+
+def test_a_cache_that_cannot_be_had_is_one_warning(tmp_path):
+    (tmp_path / "file").write_text("")
+    made, errors = compiled(tmp_path / "file")
+    assert made > 0 and errors.count("not cached") == 1
