@@ -23,7 +23,7 @@ from monograph.loops.nodes import Buffer, Const, Expr, Load, Store, Var
 if TYPE_CHECKING:
     from monograph.codegen.function import Function, Lanes
 
-__all__ = ["load", "needs", "store"]
+__all__ = ["load", "needs", "prefetch", "store"]
 
 GATHER = None       # the stride of an access whose index varies otherwise than affinely
 
@@ -258,6 +258,14 @@ def _gather_lanes(fn: Function, element: str, pointers: list[Value]) -> Value:
         one = text.emit(element, 0, f"load {element}, {at}, align {_size(element)}")
         result = text.insert(result, one, lane)
     return result
+
+
+def prefetch(fn: Function, buffer: Buffer, index: Expr) -> None:
+    """Ask for the memory of an affine index (of lane 0), without waiting for it."""
+    base, offset = address(fn, buffer, index)
+    fn.text.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+    place = _offset(fn, base, memory(buffer.dtype), offset)
+    fn.text.line(f"call void @llvm.prefetch.p0({place}, i32 0, i32 3, i32 1)")
 
 
 # -- stores

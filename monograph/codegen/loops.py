@@ -80,6 +80,8 @@ def _iteration(fn: Function, loop: For, state: list[Lanes]) -> list[Lanes]:
     """The body in the current scope."""
     for position, value in enumerate(state):
         fn.bind_carry(carry(loop, position), value)
+    for buffer, place in loop.ahead:
+        access.prefetch(fn, buffer, place)
     block(fn, loop.body)
     result = []
     for position, entry in enumerate(loop.carried):

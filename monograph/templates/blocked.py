@@ -26,10 +26,13 @@ from monograph.loops.nodes import Buffer, Expr, For, Stmt, Store, const, fresh_v
 from monograph.templates import arith, tile
 from monograph.templates.arith import add, mul, sub
 
-__all__ = ["Factor", "Work", "scratch", "statements"]
+__all__ = ["Ahead", "Factor", "Work", "scratch", "statements"]
 
 Factor = Callable[[tuple[Expr, ...]], Expr]
 """A factor of the contraction at the variables of the reduction loops."""
+
+Ahead = Callable[[tuple[Expr, ...]], list[tuple[Buffer, Expr]]]
+"""What to prefetch at the variables of the reduction loops."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Work:
     row: Callable[[Expr, int, Expr, Expr, Expr], Factor]        # start, m, p, kb, lane
     column: Callable[[Expr, Expr, Expr], Factor]                # p, kb, lane
     finish: Callable[[Expr, Expr, Expr, Expr], list[Stmt]]      # accumulated, row, p, column from the shift on
+    ahead: Callable[[Expr, Expr, Expr], Ahead] = lambda p, kb, lane: lambda ks: []
     panels_inside: bool = False                                 # visit all panels of a tile, then the next tile
 
 
@@ -89,7 +93,8 @@ def _tile(work: Work, partial: Buffer, t: Expr, p: Expr, kb: Expr) -> list[Stmt]
         resumed = arith.less(0, kb)
         init = [load(partial, place, resumed, zero) for place in places]
     factors = [work.row(start, m, p, kb, lane.var) for m in range(work.mr)]
-    loops, results = tile.contract(work.reductions(kb), factors, work.column(p, kb, lane.var), init)
+    loops, results = tile.contract(
+        work.reductions(kb), factors, work.column(p, kb, lane.var), init, work.ahead(p, kb, lane.var))
     lane.body = loops + [Store(partial, place, value) for place, value in zip(places, results, strict=True)]
     last = index(1) if work.blocks == 1 else arith.where(arith.less(work.blocks - 2, kb), 1, 0)
     return [lane, *tile.serial("last", 0, last, lambda _: _finish(work, partial, base, first, start, p))]

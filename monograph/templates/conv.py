@@ -254,7 +254,7 @@ class _Share:
             loops.append(Reduction("kw", index(0), index(shape.kw)))
         if shape.depthwise:
             return loops
-        length = index(self.inner)
+        length: Expr = index(self.inner)
         if cut.block:
             length = arith.remaining(mul(mod(kb, self.parts), cut.block), cut.block, self.inner)
         return [*loops, Reduction("k", index(0), length, tile.K_UNROLL)]

@@ -20,7 +20,7 @@ import torch
 from monograph.loops.nodes import Buffer, Expr, For, Kernel, Stmt, Store, fresh_var, index, load
 from monograph.templates import arith, blocked, tile
 from monograph.templates.arith import add, minimum, mul, sub
-from monograph.templates.blocked import Factor, Work
+from monograph.templates.blocked import Ahead, Factor, Work
 from monograph.templates.tile import Epilogue, Machine, Reduction
 
 __all__ = ["Operand", "Plan", "Spec", "build", "plan"]
@@ -28,6 +28,9 @@ __all__ = ["Operand", "Plan", "Spec", "build", "plan"]
 K_BLOCK = 1024               # a panel of B (64 KiB at 16 f32 columns) streams from the second-level cache
 ROW_BLOCK = 192              # rows of A per task: their blocks of K stay in the second-level cache
 SERIAL_FLOPS = 200_000       # below this a parallel region costs more than it gives
+AHEAD_ROWS = 64              # up to this many rows packed panels are prefetched, AHEAD steps of k early
+AHEAD = 32
+LINE_BYTES = 64
 TASKS = 16                   # tasks a large product is split into; fixed, so that results never depend on threads
 
 
@@ -142,6 +145,7 @@ class _Share:
             blocks=max(1, arith.ceil_div(spec.k, cut.kc)),
             reductions=self.reductions, rows=self.rows, columns=self.columns, row=self.row, column=self.column,
             finish=self.finish,
+            ahead=self.ahead,
         )
 
     def reductions(self, kb: Expr) -> list[Reduction]:
@@ -176,12 +180,27 @@ class _Share:
             copy = self.copy
             return lambda ks: load(copy, add(packed, mul(ks[0], cut.nr), lane))
         if spec.packed:
-            batch = [mul(at, stride) for at, stride in zip(self.batch, b.strides[:-2], strict=True)]
-            panel = mul(add(self.first_panel, p), spec.k * cut.nr)
-            packed = add(*batch, panel, mul(first_k, cut.nr), b.offset)
+            packed = self.packed(p, kb)
             return lambda ks: load(b.buffer, add(packed, mul(ks[0], cut.nr), lane))
         base = b.at(self.batch, first_k, self.first_column(p)[1])
         return lambda ks: load(b.buffer, add(base, mul(ks[0], b.strides[-2]), lane))
+
+    def packed(self, p: Expr, kb: Expr) -> Expr:
+        """Where the block `kb` of a packed panel begins."""
+        spec, cut, b = self.spec, self.cut, self.spec.b
+        batch = [mul(at, stride) for at, stride in zip(self.batch, b.strides[:-2], strict=True)]
+        panel = mul(add(self.first_panel, p), spec.k * cut.nr)
+        return add(*batch, panel, mul(kb, cut.kc * cut.nr), b.offset)
+
+    def ahead(self, p: Expr, kb: Expr, lane: Expr) -> Ahead:
+        """Few rows leave little time to fetch a packed panel: ask for it early."""
+        b, nr = self.spec.b, self.cut.nr
+        if not self.spec.packed or self.spec.m > AHEAD_ROWS:
+            return lambda ks: []
+        start, line = self.packed(p, kb), LINE_BYTES // self.spec.dtype.itemsize
+        return lambda ks: [
+            (b.buffer, add(start, mul(ks[0], nr), lane, AHEAD * nr + part)) for part in range(0, nr, line)
+        ]
 
     def finish(self, accumulated: Expr, row: Expr, p: Expr, lane: Expr) -> list[Stmt]:
         column = add(mul(add(self.first_panel, p), self.cut.nr), lane)

@@ -83,7 +83,8 @@ def _column(image: Image, staged: Buffer, n: Expr, first: Expr, count: Expr, pad
     """All rows at once, of an image one pixel wide."""
     _, c_pitch, h_pitch, _ = image.strides
     channels = image.channels
-    low, high = index(0), count
+    low: Expr = index(0)
+    high = count
     if padded:
         low = minimum(maximum(mul(first, -1), 0), count)
         high = maximum(minimum(sub(image.h, first), count), 0)

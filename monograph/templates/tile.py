@@ -14,7 +14,7 @@ from typing import Protocol
 
 import torch
 
-from monograph.loops.nodes import Carried, Expr, For, Stmt, carry, fresh_var, index, op
+from monograph.loops.nodes import Buffer, Carried, Expr, For, Stmt, carry, fresh_var, index, op
 from monograph.templates import arith
 
 __all__ = ["Epilogue", "K_UNROLL", "Machine", "Reduction", "Tile", "choose", "contract", "serial"]
@@ -94,10 +94,11 @@ def contract(
     rows: Sequence[Callable[[tuple[Expr, ...]], Expr]],
     columns: Callable[[tuple[Expr, ...]], Expr],
     init: Sequence[Expr],
+    ahead: Callable[[tuple[Expr, ...]], list[tuple[Buffer, Expr]]] = lambda at: [],
 ) -> tuple[list[Stmt], list[Expr]]:
     """The loop nest over `reductions` and the final accumulators, one per row.
 
-    `rows[m]` and `columns` give the factors at the loops' variables.
+    `rows[m]` and `columns` give the factors at the loops' variables, `ahead` what the innermost loop prefetches.
     """
     dtype = init[0].dtype
 
@@ -111,6 +112,8 @@ def contract(
         loop = For(fresh_var(reduction.hint), reduction.lo, reduction.hi, unroll=reduction.unroll)
         loop.carried = [Carried(f"acc{m}", dtype, value) for m, value in enumerate(start)]
         values = [carry(loop, m) for m in range(len(start))]
+        if level + 1 == len(reductions):
+            loop.ahead = ahead((*at, loop.var))
         loop.body, loop.yields = nest(level + 1, (*at, loop.var), values)
         return [loop], [carry(loop, m) for m in range(len(start))]
 
