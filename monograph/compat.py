@@ -45,8 +45,10 @@ __all__ = [
 
 @contextlib.contextmanager
 def plain_torch() -> Iterator[None]:
-    """No dispatch mode, function mode or autograd around what runs inside."""
-    with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.no_grad():   # 2.13
+    """No dispatch mode, function mode, autocast or autograd around what runs inside."""
+    autocast = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)    # 2.13
+    with (_disable_current_modes(), torch._C.DisableTorchFunction(), torch.no_grad(),     # 2.13
+          torch._C._ExcludeDispatchKeyGuard(autocast)):
         yield
 
 

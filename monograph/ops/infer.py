@@ -105,7 +105,7 @@ def _device(operands: Sequence[Operand], attributes: Mapping[str, Attribute]) ->
 def _pointwise(op: Op, operands: Sequence[Operand], attributes: Mapping[str, Attribute]) -> tuple[torch.dtype, ...]:
     signature = tuple(_signature(operand) for operand in operands)
     frozen = tuple((name, _exact(value)) for name, value in attributes.items())
-    return _pointwise_dtypes(op.name, signature, frozen)
+    return _pointwise_dtypes(op.name, signature, frozen, torch.get_default_dtype())
 
 
 def _signature(operand: Operand) -> Hashable:
@@ -134,7 +134,10 @@ def _inexact(key: tuple[type, Any]) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def _pointwise_dtypes(name: str, signature: tuple[Any, ...], attributes: tuple[Any, ...]) -> tuple[torch.dtype, ...]:
+def _pointwise_dtypes(
+    name: str, signature: tuple[Any, ...], attributes: tuple[Any, ...], default: torch.dtype
+) -> tuple[torch.dtype, ...]:
+    """The dtypes of the results while `default` is torch's default dtype."""
     def operand(key: Any) -> Any:
         if isinstance(key[0], torch.dtype):
             return torch.empty((1,) if key[1] else (), dtype=key[0], device="meta")
@@ -181,7 +184,7 @@ _known: dict[Hashable, tuple[Type, ...]] = {}
 
 
 def _static(call: _Call, device: str) -> tuple[Type, ...]:
-    key = (call.key(), device)
+    key = (call.key(), device, torch.get_default_dtype())
     found = _known.get(key)
     if found is None:
         if len(_known) > 20_000:

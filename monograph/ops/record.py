@@ -103,7 +103,7 @@ def recipe(node: Node) -> Recipe | None:
         return None
     if packet in WHOLE_ON_INTEGERS and not any(dtype.is_floating_point for dtype in dtypes):
         return None
-    key = (op.name, _key(node.operands), _key(tuple(node.attributes.items())))
+    key = (op.name, _key(node.operands), _key(tuple(node.attributes.items())), torch.get_default_dtype())
     if key not in _known:
         _known[key] = _record(node)
     return _known[key]

@@ -62,3 +62,20 @@ def test_symbolic_shapes():
 def test_a_size_that_depends_on_values_is_refused():
     with pytest.raises(UnsupportedError, match="nonzero"):
         infer("aten.nonzero.default", tensor(torch.float32, s))
+
+
+def test_the_default_dtype_and_autocast_are_minded():
+    assert infer("aten.div.Tensor", tensor(torch.int64, 2), 2) == "f32[2]"
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert infer("aten.div.Tensor", tensor(torch.int64, 2), 2) == "f64[2]"
+        assert infer("aten.mean.default", tensor(torch.float32, 2)) == "f32[]"
+    finally:
+        torch.set_default_dtype(torch.float32)
+    with torch.autocast("cpu"):
+        assert infer("aten.mm.default", tensor(torch.float32, 2, 3), tensor(torch.float32, 3, 4)) == "f32[2, 4]"
+
+
+def test_an_op_whose_result_depends_on_the_device():
+    f16 = torch.float16
+    assert infer("aten.native_layer_norm.default", tensor(f16, 2, 3), (3,), None, None, 1e-5)[1] == "f16[2, 1]"
