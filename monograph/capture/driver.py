@@ -69,10 +69,12 @@ class _Attempt:
     def run(self) -> Captured:
         tracer = self.tracer
         snapshot = Snapshot(self.roots)
+        torch.clear_autocast_cache()          # of casts of the real parameters, then of those of fakes
         try:
             with compat.quiet_fakes():
                 captured = self._trace()
         finally:
+            torch.clear_autocast_cache()
             tracer.draws.restore()
             marks = [snapshot.restore(), reset_tensors(tracer.entries)]
         for mark in marks:

@@ -16,7 +16,8 @@ from monograph.ops.evaluate import evaluate
 def execute(captured: Captured, args: Any, kwargs: Any | None = None) -> Any:
     """What a caller of the compiled function would see."""
     leaves = pytree.tree_leaves((tuple(args), dict(kwargs or {})))
-    inputs = [binding.resolve(leaves) for binding in captured.bindings]
+    inputs = [torch.zeros(value.tensor.shape, dtype=value.tensor.dtype) if binding.kind == "tangent" else
+              binding.resolve(leaves) for binding, value in zip(captured.bindings, captured.graph.inputs, strict=True)]
     with torch.no_grad():
         outputs = evaluate(captured.graph, inputs, check=True)
         count = captured.joint.forward_outputs if captured.joint else len(outputs)
