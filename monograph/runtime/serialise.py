@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import torch
 
-from monograph.errors import CompileError
+from monograph.errors import CompileError, VerificationError
 from monograph.ir import dtypes
 from monograph.ir.types import TensorType
 from monograph.runtime import recipe
@@ -73,7 +73,7 @@ def loads(data: bytes, evaluate: recipe.Evaluate | None = None) -> Program:
         raise CompileError("a damaged compiled program: its checksum does not match")
     try:
         program = _program(json.loads(bytes(body[:length])), body[length:], evaluate)
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError, VerificationError) as error:
         raise CompileError(f"a malformed compiled program: {error!r}") from error
     validate(program)
     return program
