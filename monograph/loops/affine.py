@@ -49,11 +49,23 @@ class Affine:
             simple = self._index(name, args)
             if simple is not None:
                 return simple
+        if name == "select" and dtype is INDEX:
+            return self._choice(*args)
         if name in COMPARE and args[0].dtype is INDEX:
             known = self._compare(name, args[0], args[1])
             if known is not None:
                 return const(known, torch.bool)
         return op(name, *args, dtype=dtype, loc=loc)
+
+    def _choice(self, condition: Expr, x: Expr, y: Expr) -> Expr:
+        """select(c, x + s, y + s) -> s + select(c, x, y): the strides of s stay visible."""
+        (left, a), (right, b) = self.linear(x), self.linear(y)
+        shared = {term: c for term, c in left.items() if right.get(term) == c}
+        if not shared:
+            return op("select", condition, x, y, dtype=INDEX)
+        x = self.build({term: c for term, c in left.items() if term not in shared}, a)
+        y = self.build({term: c for term, c in right.items() if term not in shared}, b)
+        return self.add(self.build(shared, 0), x if x is y else op("select", condition, x, y, dtype=INDEX))
 
     def _index(self, name: str, args: tuple[Expr, ...]) -> Expr | None:
         if name == "neg":

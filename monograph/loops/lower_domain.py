@@ -4,6 +4,7 @@
 
 cut        for v in 0..n with a choice at v < k  ->  two roots, 0..k and k..n, each without the choice
 split      v // k and v % k disappear when v = (hi, lo) with lo of extent k
+merge      a choice between two loads of one buffer becomes one load (`lower_choice`)
 collapse   (u, v) become one variable where every index uses them only as u * extent(v) + v
 
 After these, views have turned into plain strides wherever strides can express them.
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 
 from monograph.loops.affine import COMPARE
 from monograph.loops.interpret import postorder
+from monograph.loops.lower_choice import MergeChoices
 from monograph.loops.lower_terms import Reduce, Rewriter, Scan
 from monograph.loops.lower_value import Values
 from monograph.loops.nodes import INDEX, Check, Const, Expr, Load, Op, Store, Var
@@ -56,7 +58,9 @@ def rewrite(statement: Store | Check, rewriter: Rewriter) -> Store | Check:
 def shape(values: Values, roots: Sequence[Root]) -> list[Root]:
     """Cut, split and collapse until nothing changes."""
     shaped = [piece for root in roots for piece in _cut(values, root)]
-    return _collapse(values, _split(values, shaped))
+    shaped = _split(values, shaped)
+    merge = MergeChoices(values.affine, values.free, _contiguous(values, shaped))
+    return _collapse(values, [Root(rewrite(root.statement, merge), root.domain) for root in shaped])
 
 
 def _everything(roots: Iterable[Root]) -> list[Expr]:

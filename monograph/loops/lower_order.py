@@ -17,7 +17,7 @@ from monograph.loops.lower_terms import Reduce, Scan
 from monograph.loops.lower_value import Values
 from monograph.loops.nodes import Expr, Load, Store, Var
 
-__all__ = ["Order", "accesses", "order", "pick_vector"]
+__all__ = ["LANES", "Order", "accesses", "order", "pick_vector"]
 
 LANES = 8            # of f32 in 256 bits: loops shorter than this gain little from lanes
 

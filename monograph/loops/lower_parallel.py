@@ -15,6 +15,7 @@ from monograph.loops import math
 from monograph.loops.affine import Affine
 from monograph.loops.interpret import postorder
 from monograph.loops.lower_domain import expressions, rewrite
+from monograph.loops.lower_order import LANES
 from monograph.loops.lower_terms import Rewriter
 from monograph.loops.nodes import Const, Expr, For, Load, Op, Stmt, fresh_var, index, op
 
@@ -112,11 +113,13 @@ def _rewrite_body(body: list[Stmt], rewriter: Rewriter) -> None:
 
 
 def _blocks(loop: For) -> For:
-    """A vector loop cut into blocks."""
+    """A vector loop cut into blocks, such as the columns of a table that is folded downwards."""
     extent = _extent(loop)
     each = max(work([loop]) // max(extent, 1), 1)
     size = max(-(-extent // ITERATIONS), -(-SMALLEST // each))
-    size = -(-size // 256) * 256
+    # whole cache lines at least; more where little is done per element
+    line = 16 if each >= 256 else 64 if each >= 32 else 256
+    size = -(-size // line) * line
     if size >= extent:
         return loop
     block = fresh_var("p")
@@ -124,5 +127,5 @@ def _blocks(loop: For) -> For:
     hi = op("add", lo, index(size), dtype=torch.int64)
     if extent % size:
         hi = op("min", hi, index(extent), dtype=torch.int64)
-    inner = For(loop.var, lo, hi, "vector", unroll=loop.unroll, body=loop.body)
+    inner = For(loop.var, lo, hi, "vector", unroll=min(loop.unroll, max(size // LANES, 1)), body=loop.body)
     return For(block, index(0), index(-(-extent // size)), "parallel", body=[inner])

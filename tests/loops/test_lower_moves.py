@@ -133,3 +133,14 @@ def test_constants():
     agree(lambda call: call("arange.start_step", 3, 20, 2, dtype=torch.int64), native=False)
     agree(lambda call: call("arange.start_step", 0.5, 9.1, 0.7, dtype=torch.float32), ulps=2, native=False)
     agree(lambda call: call("scalar_tensor.default", 3.5, dtype=torch.float64), native=False)
+
+
+def test_a_roll_along_outer_dims_is_one_load():
+    """Shifted windows: the choice is the same for a whole vector, and the index keeps its stride."""
+    def windows(call, x):
+        rolled = call("roll.default", x, [-3, -3], [1, 2])
+        split = call("view.default", rolled, [1, 2, 7, 2, 7, 16])
+        return call("view.default", call("permute.default", split, [0, 1, 3, 2, 4, 5]), [4, 49, 16])
+
+    made = agree(windows, torch.randn(1, 14, 14, 16), native=False)
+    assert printer.text(made.kernel).count("%in0[") == 1 and "where" not in printer.text(made.kernel)
