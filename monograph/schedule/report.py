@@ -73,8 +73,9 @@ def _bytes(value: Value) -> int:
 def eager_peak(graph: Graph) -> int:
     """Bytes of intermediates alive at once, at most, when eager runs a captured graph op by op.
 
-    Like Python's reference counts: a tensor dies after its last use, a storage with its last view. Inputs do not
-    count, outputs do once they exist: call it on the graph before decomposition.
+    Like Python's reference counts: a tensor dies after its last use, a storage with its last view. Inputs and outputs
+    do not count, as they do not in the arena. For the graph before decomposition; what Python's frames keep alive
+    beyond the last use is not known here, so eager really needs this or more.
     """
     storage: dict[Value, Value] = {}
     for node in graph.nodes:
@@ -92,7 +93,7 @@ def eager_peak(graph: Graph) -> int:
     live = peak = 0
     for at, node in enumerate(graph.nodes):
         if not node.op.has(Trait.VIEW):
-            live += sum(_bytes(result) for result in node.results)
+            live += sum(_bytes(result) for result in node.results if result not in kept)
         peak = max(peak, live)
         live -= sum(_bytes(value) for value in dying.get(at, ()) if value.node is not None)
     return peak
