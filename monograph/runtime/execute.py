@@ -271,6 +271,8 @@ def _check(types: Sequence[TensorType], tensors: Sequence[torch.Tensor]) -> list
             raise InputError(f"input {number} is {found}; {expected} was compiled for")
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()
+        if tensor.numel() and not tensor.data_ptr():
+            raise InputError(f"input {number} has no memory: its storage was emptied")
         checked.append(tensor)
     return checked
 

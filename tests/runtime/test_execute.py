@@ -98,6 +98,24 @@ def test_a_failed_call_on_an_odd_tensor_leaves_no_pointers_behind():
     assert run([torch.tensor([1, 1])]) == []
 
 
+def test_many_dims_and_none():
+    for shape in ((), (2, 1, 3, 1, 2, 2, 2), (1,) * 9):
+        run = Executable(sum_program(*shape)).run
+        a, b = torch.randn(shape), torch.randn(shape)
+        assert torch.equal(run([a, b])[0], a + b + b)
+        if len(shape) > 5 and 3 in shape:
+            with pytest.raises(InputError):
+                run([a.transpose(2, 4).contiguous(), b])
+
+
+def test_emptied_storages_are_refused():
+    run = Executable(sum_program(4)).run
+    a, gone = torch.ones(4), torch.ones(4)
+    gone.untyped_storage().resize_(0)
+    with pytest.raises(InputError, match="no memory"):
+        run([a, gone])
+
+
 def test_strides_of_size_one_dims_do_not_matter():
     run = Executable(sum_program(1, 4)).run
     a = torch.randn(4).as_strided((1, 4), (77, 1))
