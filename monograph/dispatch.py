@@ -31,7 +31,7 @@ __all__ = ["Call", "Dispatcher", "Entry", "Recompile", "TraceFailed"]
 Call: TypeAlias = Callable[[list[Any], tuple[Any, ...], dict[str, Any]], Any]     # (leaves, args, kwargs) -> result
 
 LIMIT = 64      # entries of one callable; further signatures run eagerly
-STREAK = 8      # new versions in a row of which none was used again: compiling more would not pay
+STREAK = 32      # new versions in a row of which none was used again: compiling more would not pay
 logger = logging.getLogger("monograph")
 
 

@@ -72,7 +72,8 @@ def differentiable(
 
     def call(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         box = Box(plan, leaves)
-        outputs = _Node.apply(box, *gather(leaves))
+        with torch.enable_grad():            # the user's own block may have been the only one to record
+            outputs = _Node.apply(box, *gather(leaves))
         results = box.results
         assert results is not None
         for position, output in zip(plan.differentiable, outputs):

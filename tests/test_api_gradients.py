@@ -134,3 +134,18 @@ def test_second_derivative_of_a_random_draw_is_refused():
     x = torch.ones(4, requires_grad=True)
     with pytest.raises(monograph.UnsupportedError, match="second derivative"):
         torch.autograd.grad(fast(x).sum(), x, create_graph=True)
+
+
+def test_enable_grad_inside_no_grad():
+    def f(x):
+        with torch.enable_grad():
+            y = x * 3
+        return y, y * 2
+
+    fast = monograph.compile(f, backend="reference")
+    x = leaf(1.0)
+    with torch.no_grad():
+        y, z = fast(x)
+        assert y.requires_grad and not z.requires_grad and not torch.is_grad_enabled()
+    y.sum().backward()
+    assert x.grad.item() == 3

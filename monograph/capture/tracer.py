@@ -15,7 +15,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from monograph import compat, errors
-from monograph.capture import blame, by_example, fake_memo, handlers, shape_rules, writes
+from monograph.capture import blame, by_example, fake_memo, handlers, known, shape_rules, writes
+from monograph.capture.call import Call, flatten_result, result_type, tensors_of
 from monograph.capture.captured import Binding
 from monograph.capture.dims import dim, is_symbolic
 from monograph.capture.draws import Draws
@@ -23,13 +24,13 @@ from monograph.capture.inputs import Entry, Fakes, Restart, add_graph_input, che
 from monograph.capture.joint import arrive
 from monograph.capture.layout import Layout
 from monograph.capture.memory import Memory
-from monograph.capture.recorder import Recorder, type_of
+from monograph.capture.recorder import Recorder
 from monograph.capture.storage import Storage
 from monograph.capture.twins import METADATA, written
 from monograph.capture.views import NO_STEP, Step
 from monograph.ir.graph import Graph, Source, Value
 from monograph.ir.op import Op, Trait
-from monograph.ir.types import ScalarType, TensorType
+from monograph.ir.types import TensorType
 from monograph.ops import table
 
 __all__ = ["Tracer"]
@@ -68,7 +69,7 @@ class Tracer(TorchDispatchMode):
         if known is not None:
             return known.fake
         check_supported(real, str(source))
-        differentiable = source.kind == "argument" and real.requires_grad and torch.is_grad_enabled()
+        differentiable = source.kind == "argument" and real.requires_grad
         leaf = None
         with self.quiet():
             fake = self.fakes.make(real)
@@ -136,6 +137,8 @@ class Tracer(TorchDispatchMode):
     def dispatch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func.namespace == "prim":
             return compat.run_fake(self.mode, func, args, kwargs)
+        if func.namespace == "profiler":
+            return func(*args, **kwargs)
         if func not in shape_rules.KEPT_WHOLE and _is_composite(func):
             with self:
                 return compat.composite_kernel(func, args, kwargs)
@@ -197,9 +200,16 @@ class Tracer(TorchDispatchMode):
         try:
             return compat.run_fake(self.mode, func, args, kwargs)
         except compat.NEEDS_VALUE:
-            raise
+            result = by_example.with_constants(self.mode, func, args, kwargs, self.known)
+            if result is NotImplemented:
+                raise
+            return result
         except Exception as failure:     # whatever torch's kernel raises: eager decides
             return by_example.result_or_error(self.mode, func, args, kwargs, failure)
+
+    def known(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The numbers of a tensor that depends on no input."""
+        return known.constant(self.memory.read(tensor), self.literals)
 
     def fake_pure(self, call: Call) -> Any:
         """As `fake`, for an op that writes nothing: what its result looks like may be known."""
@@ -301,48 +311,6 @@ class Tracer(TorchDispatchMode):
         return self.memory.of(tensor)
 
 
-class Call:
-    """One op call with real tensors lifted. `tensors`: every tensor argument in order; `layouts`: theirs."""
-
-    __slots__ = ("args", "func", "kwargs", "layouts", "lifted", "name", "tensors")
-
-    def __init__(self, tracer: Tracer, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.func = func
-        self.name: str = func._schema.name.split("::")[1]
-        self.tensors: list[torch.Tensor] = []
-        self.lifted: dict[int, torch.Tensor] = {}     # id(fake) -> the real tensor that was passed
-        self.args = tuple(self._convert(tracer, value) for value in args)
-        self.kwargs = {name: self._convert(tracer, value) for name, value in kwargs.items()}
-        self.layouts = [Layout.of(tensor) for tensor in self.tensors]
-
-    def _convert(self, tracer: Tracer, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            fake = tracer.lift(value)
-            if fake is not value:
-                self.lifted[id(fake)] = value
-            self.tensors.append(fake)
-            return fake
-        if isinstance(value, (list, tuple)):
-            return type(value)(self._convert(tracer, entry) for entry in value) if value else value
-        if isinstance(value, torch.Generator):
-            raise errors.UnsupportedError(f"{self.func} draws from a generator of its own", loc=tracer.record.loc,
-                                          hint="draw from the default generator, or pass the numbers in as an argument")
-        return value
-
-    def restore(self, result: Any) -> Any:
-        """`result` with the caller's own object where an op hands an argument back."""
-        if self.lifted and isinstance(result, torch.Tensor):
-            return self.lifted.get(id(result), result)
-        return result
-
-    def argument(self, position: int) -> Any:
-        """The argument at a schema position, its default when it was left out."""
-        if position < len(self.args):
-            return self.args[position]
-        declared = self.func._schema.arguments[position]
-        return self.kwargs.get(declared.name, declared.default_value)
-
-
 _composite: dict[Any, bool] = {}
 
 
@@ -359,27 +327,6 @@ def _draws_nothing(op: Op, args: Any, kwargs: Any) -> bool:
         if parameter.name == "dropout_p":
             return (args[position] if position < len(args) else kwargs.get("dropout_p", parameter.default)) == 0
     return False
-
-
-def flatten_result(result: Any) -> list[Any]:
-    """What an op returned, lists opened; None where it left a result undefined."""
-    if isinstance(result, (list, tuple)):
-        return [leaf for entry in result for leaf in flatten_result(entry)]
-    return [result]
-
-
-def tensors_of(result: Any) -> list[torch.Tensor]:
-    """The tensors in what an op returned."""
-    return [leaf for leaf in flatten_result(result) if isinstance(leaf, torch.Tensor)]
-
-
-def result_type(result: Any) -> Any:
-    """The type of one result; an undefined one has the empty f32 type."""
-    if isinstance(result, torch.Tensor):
-        return type_of(result.shape, result.dtype)
-    if result is None:
-        return type_of((0,), torch.float32)
-    return ScalarType("bool" if isinstance(result, bool) else "int" if isinstance(result, int) else "float")
 
 
 def uniform(real: torch.Tensor) -> Any:
