@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from monograph.ir.graph import Node, Value
-from monograph.ops import decompose_activation, decompose_move, decompose_norm, decompose_reduce
+from monograph.ops import decompose_activation, decompose_move, decompose_norm, decompose_reduce, decompose_special
 from monograph.ops.build import Builder
 
 __all__ = ["RULES", "Rule"]
@@ -18,4 +18,5 @@ RULES: dict[str, Rule] = {
     **decompose_move.RULES,
     **decompose_norm.RULES,
     **decompose_reduce.RULES,
+    **decompose_special.RULES,
 }
