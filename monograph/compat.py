@@ -34,8 +34,9 @@ from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 __all__ = [
     "DENSE_ONLY",
     "FakeTensor", "NEEDS_VALUE", "below_autograd", "composite_kernel", "current_backward_sequence", "fake_from_storage",
-    "NO_FAKE_KERNEL", "is_composite", "fake_strided", "fake_view", "quiet_fakes", "storage_reference", "last_sequence",
-    "run_fake", "set_version", "symbolic_fake_mode",
+    "NO_DATA", "NO_FAKE_KERNEL",
+    "is_composite", "fake_strided", "fake_view", "quiet_fakes", "storage_reference", "last_sequence",
+    "run_fake", "set_version", "symbolic_fake_mode", "without_onednn",
     "after_optimizer_step", "decomposition", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",
     "empty_strided_cpu", "fake_tensor_mode", "function_mode_depth", "functorch_level", "global_module_hooks",
     "impl_address", "kernels_only", "overload", "plain_torch", "schema_arguments", "storage_address", "storage_id",
@@ -166,6 +167,9 @@ def after_optimizer_step(hook: Any) -> Any:
 NEEDS_VALUE = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)    # 2.13
 """What fake tensors raise when a result depends on a tensor's values."""
 
+NO_DATA = "its data is not allocated yet"    # 2.13
+"""In the message of the RuntimeError of kernels that read a fake tensor's memory."""
+
 NO_FAKE_KERNEL = UnsupportedOperatorException    # 2.13
 
 
@@ -206,6 +210,17 @@ def fake_view(mode: Any, tensor: torch.Tensor, layout: Any) -> torch.Tensor:
 def run_fake(mode: Any, func: Any, args: Any, kwargs: Any) -> Any:
     """One op on fake tensors, from inside a dispatch handler."""
     return mode.__torch_dispatch__(func, (), args, kwargs)
+
+
+@contextlib.contextmanager
+def without_onednn() -> Iterator[None]:
+    """Ops inside choose kernels as if torch had no oneDNN."""
+    before = torch._C._get_mkldnn_enabled()    # 2.13
+    torch._C._set_mkldnn_enabled(False)    # 2.13
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
 
 
 def below_autograd() -> Any:

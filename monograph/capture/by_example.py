@@ -6,15 +6,36 @@ result looks like: some fake kernels are stricter than eager or missing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from monograph import compat
 
-__all__ = ["result_or_error"]
+__all__ = ["result_or_error", "with_constants"]
+
+Constant = Callable[[torch.Tensor], torch.Tensor | None]
 
 LARGEST = 1 << 24       # elements of all arguments together
+
+
+def with_constants(mode: Any, func: Any, args: Any, kwargs: Any, constant: Constant) -> Any:
+    """A fake result whose sizes depend on values, when all integers and masks among the arguments are known.
+
+    NotImplemented when they are not. `constant(fake)` is the value of a tensor that depends on no input.
+    """
+    tensors = _tensors((args, kwargs))
+    indices = [tensor for tensor in tensors if not (tensor.is_floating_point() or tensor.is_complex())]
+    if not indices or sum(tensor.untyped_storage().nbytes() for tensor in tensors) > LARGEST:
+        return NotImplemented
+    known = {id(tensor): constant(tensor) for tensor in indices}
+    if any(value is None for value in known.values()):
+        return NotImplemented
+    with compat.plain_torch():
+        made = _real((args, kwargs), [0], known)
+        return _fake(mode, func(*made[0], **made[1]))
 
 
 def result_or_error(mode: Any, func: Any, args: Any, kwargs: Any, failure: Exception | None) -> Any:
@@ -36,8 +57,18 @@ def result_or_error(mode: Any, func: Any, args: Any, kwargs: Any, failure: Excep
     return _fake(mode, result)
 
 
-def _real(value: Any, size: list[int]) -> Any:
+def _tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [leaf for entry in value for leaf in _tensors(entry)] if isinstance(value, (list, tuple)) else []
+
+
+def _real(value: Any, size: list[int], known: Mapping[int, Any] = MappingProxyType({})) -> Any:
+    if isinstance(value, torch.Tensor):
+        if id(value) in known:
+            return known[id(value)]
         size[0] += value.untyped_storage().nbytes()
         if size[0] > LARGEST:
             return None
@@ -48,9 +79,9 @@ def _real(value: Any, size: list[int]) -> Any:
             real = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype).copy_(torch.eye(value.shape[-1]))
         return real
     if isinstance(value, (list, tuple)):
-        return type(value)(_real(entry, size) for entry in value)
+        return type(value)(_real(entry, size, known) for entry in value)
     if isinstance(value, dict):
-        return {name: _real(entry, size) for name, entry in value.items()}
+        return {name: _real(entry, size, known) for name, entry in value.items()}
     return value
 
 

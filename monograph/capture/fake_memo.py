@@ -20,7 +20,7 @@ from monograph.capture.layout import Layout
 from monograph.capture.views import NO_STEP
 
 if TYPE_CHECKING:
-    from monograph.capture.tracer import Call
+    from monograph.capture.call import Call
 
 __all__ = ["key_of_call", "make", "remember"]
 

@@ -14,7 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
-from monograph.capture import blame, handlers, known
+from monograph.capture import blame, handlers
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -32,6 +32,9 @@ LEAVES_TORCH: dict[Any, str] = {
 
 # They read the memory of a tensor of indices without asking through an op.
 READS_INDICES = frozenset({torch.tensor_split, Tensor.tensor_split})
+
+# With oneDNN its derivative needs a workspace that fakes leave undefined.
+LSTM = torch.lstm
 
 # They run autograd's engine, which must see its own kernels.
 AUTOGRAD = frozenset({Tensor.backward, torch.autograd.grad, torch.autograd.backward})
@@ -54,6 +57,9 @@ class UserMode(TorchFunctionMode):
             raise errors.UnsupportedError("`.data =` on a tensor that is not an argument",
                                           loc=blame.location(blame.user_frame(2)))
         if torch.is_grad_enabled() or func in AUTOGRAD:
+            if func is LSTM:
+                with compat.without_onednn():
+                    return func(*args, **kwargs)
             return func(*args, **kwargs)
         with compat.below_autograd():
             return func(*args, **kwargs)
@@ -67,7 +73,7 @@ class UserMode(TorchFunctionMode):
     def tolist(self, tensor: torch.Tensor) -> Any:
         with torch._C.DisableTorchFunction():
             self.tracer.record.loc = blame.location(blame.user_frame(3))
-            value = known.constant(self.tracer.memory.read(tensor), self.tracer.literals)
+            value = self.tracer.known(tensor)
         if value is None:
             raise handlers.needs_value(torch.ops.aten._local_scalar_dense.default, None)
         return value.tolist()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph import errors
-from monograph.capture import blame, known
+from monograph.capture import blame
 from monograph.capture.layout import Layout
 from monograph.capture.overlap import check_write
 from monograph.capture.recorder import type_of
@@ -20,7 +20,8 @@ from monograph.ops import table
 from monograph.source import SourceLoc
 
 if TYPE_CHECKING:
-    from monograph.capture.tracer import Call, Tracer
+    from monograph.capture.call import Call
+    from monograph.capture.tracer import Tracer
 
 __all__ = ["TABLE", "needs_value"]
 
@@ -43,14 +44,14 @@ def needs_value(func: Any, loc: SourceLoc | None) -> errors.DataDependentError:
 
 def ask(tracer: Tracer, call: Call) -> Any:
     """`.item()` and all that comes down to it: known when it depends on no input."""
-    value = known.constant(tracer.memory.read(call.tensors[0]), tracer.literals)
+    value = tracer.known(call.tensors[0])
     if value is None:
         raise needs_value(call.func, tracer.record.loc)
     return value.item()
 
 
 def equal(tracer: Tracer, call: Call) -> Any:
-    left, right = (known.constant(tracer.memory.read(tensor), tracer.literals) for tensor in call.tensors)
+    left, right = (tracer.known(tensor) for tensor in call.tensors)
     if left is None or right is None:
         raise needs_value(call.func, tracer.record.loc)
     return torch.equal(left, right)
@@ -93,6 +94,15 @@ def functional(pure: Any, count: int) -> Handler:
     return handler
 
 
+def check_later(tracer: Tracer, call: Call) -> Any:
+    """An assertion on a value, made when the program runs."""
+    message = call.argument(1) if len(call.func._schema.arguments) > 1 else "Assertion failed"
+    token = tracer.fresh((), (), torch.float32)
+    tracer.memory.add(token, tracer.record.full((), 0.0, torch.float32))
+    tracer.again(aten._functional_assert_async.msg, (call.tensors[0], message, token), {})
+    return None
+
+
 def zeros(tracer: Tracer, call: Call) -> Any:
     """Autograd's zeros without memory: ordinary ones."""
     return tracer.again(aten.zeros.default, call.args, call.kwargs)
@@ -112,5 +122,7 @@ TABLE: dict[Any, Handler] = {
     aten._batch_norm_with_update.default: functional(aten._batch_norm_with_update_functional.default, 4),
     aten.rrelu_with_noise.default: functional(aten.rrelu_with_noise_functional.default, 1),
     aten._efficientzerotensor.default: zeros,
+    aten._assert_async.default: check_later,
+    aten._assert_async.msg: check_later,
     aten._assert_tensor_metadata.default: nothing,
 }

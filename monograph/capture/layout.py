@@ -14,7 +14,7 @@ import torch
 
 from monograph.capture.dims import key_of
 
-__all__ = ["Layout", "contiguous_strides"]
+__all__ = ["Layout", "contiguous_strides", "disjoint"]
 
 INT = int
 
@@ -27,6 +27,32 @@ def contiguous_strides(sizes: Any) -> tuple[int, ...]:
         strides.append(step)
         step = step * max(size, 1)
     return tuple(reversed(strides))
+
+
+def disjoint(a: Layout, b: Layout, base: Layout) -> bool:
+    """Whether two layouts over a dense `base` surely share no element: as boxes of its dims they do not meet."""
+    if not (base.is_static and base.is_dense() and a.dtype == b.dtype == base.dtype):
+        return False
+    steps = sorted({step for size, step in zip(base.sizes, base.strides, strict=True) if size > 1}, reverse=True)
+    left, right = _box(a, steps), _box(b, steps)
+    if left is None or right is None:
+        return False
+    return any(p_end <= q_start or q_end <= p_start
+               for (p_start, p_end), (q_start, q_end) in zip(left, right, strict=True))
+
+
+def _box(layout: Layout, steps: list[int]) -> list[tuple[int, int]] | None:
+    """Start and end along every stride of the base, None when the layout is no box."""
+    if not layout.is_static or layout.conj or layout.neg:
+        return None
+    sizes = {step: size for size, step in zip(layout.sizes, layout.strides, strict=True) if size != 1}
+    if len(sizes) != sum(size != 1 for size in layout.sizes) or not set(sizes) <= set(steps):
+        return None
+    box, rest = [], layout.offset
+    for step in steps:
+        start, rest = divmod(rest, step)
+        box.append((start, start + sizes.get(step, 1)))
+    return box
 
 
 class Layout:

@@ -86,17 +86,18 @@ class Memory:
         if layout.key == storage.layout.key:
             return storage.value
         known = storage.cache.get(layout.key)
-        if known is None:
-            step = storage.recipes.get(layout.key)
-            if step is not None:
-                known = views.replay(self.record, step, self.read_layout(storage, step.parent))
-            else:
-                if layout.dtype != storage.layout.dtype or layout.conj or layout.neg:
-                    raise errors.UnsupportedError(
-                        f"a raw {layout.dtype} view of a {storage.layout.dtype} storage", loc=self.record.loc)
-                known = views.gather(self.record, self.flat(storage), layout)
-            storage.cache[layout.key] = known
-        return known
+        if known is not None:
+            return known[1]
+        step = storage.recipes.get(layout.key)
+        if step is not None:
+            value = views.replay(self.record, step, self.read_layout(storage, step.parent))
+        else:
+            if layout.dtype != storage.layout.dtype or layout.conj or layout.neg:
+                raise errors.UnsupportedError(
+                    f"a raw {layout.dtype} view of a {storage.layout.dtype} storage", loc=self.record.loc)
+            value = views.gather(self.record, self.flat(storage), layout)
+        storage.cache[layout.key] = layout, value
+        return value
 
     def flat(self, storage: Storage) -> Value:
         """The whole storage as one dimension, in memory order."""
@@ -104,8 +105,9 @@ class Memory:
             return storage.value
         known = storage.cache.get(FLAT)
         if known is None:
-            known = storage.cache[FLAT] = views.layout_to_flat(self.record, storage.layout, storage.value)
-        return known
+            value = views.layout_to_flat(self.record, storage.layout, storage.value)
+            known = storage.cache[FLAT] = Layout((value.tensor.numel,), (1,), 0, storage.layout.dtype), value
+        return known[1]
 
     # -- writing ---------------------------------------------------------------------
 
@@ -115,9 +117,9 @@ class Memory:
 
     def write_layout(self, storage: Storage, layout: Layout, value: Value) -> None:
         base = self._put(storage, layout, value)
-        storage.become(base)
+        storage.become(base, layout)
         if layout.key != storage.layout.key:
-            storage.cache[layout.key] = value
+            storage.cache[layout.key] = layout, value
 
     def _put(self, storage: Storage, layout: Layout, value: Value) -> Value:
         """The base value of `storage` once `value` stands at `layout`."""

@@ -80,6 +80,7 @@ TABLE: dict[Any, Rule] = {
     aten.linear.default: linear,
     aten._native_batch_norm_legit_no_training.default: batch_norm_inference,
     aten.native_layer_norm.default: layer_norm,
+    aten._ctc_loss.default: as_in_eager,
     aten._embedding_bag.default: as_in_eager,
     aten._embedding_bag_forward_only.default: as_in_eager,
 }

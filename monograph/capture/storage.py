@@ -1,6 +1,6 @@
 """A storage is SSA state.
 
-    Storage ::= (layout, value, version)  cache{layout key: value}  recipes{layout key: Step}
+    Storage ::= (layout, value, version)  cache{layout key: (layout, value)}  recipes{layout key: Step}
 
 `value` is the content, shaped as `layout`. A write makes a new `value` and a new `version`; a read of
 another layout goes through `cache`, else `recipes` (see `views`). `save`/`load` let a region start from
@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from monograph.capture.layout import Layout
+from monograph.capture.layout import Layout, disjoint
 from monograph.capture.views import Step
 from monograph.ir.graph import Value
 
@@ -36,18 +36,21 @@ class Storage:
         self.input = input           # number of the tracer input that owns it, None when made inside
         self.factory = False
         self.version = 0
-        self.cache: dict[Any, Value] = {}
+        self.cache: dict[Any, tuple[Layout, Value]] = {}
         self.recipes: dict[Any, Step] = {}
 
     @property
     def written(self) -> bool:
         return self.version != 0
 
-    def become(self, value: Value) -> None:
-        """The whole content is now `value`."""
+    def become(self, value: Value, written: Layout | None = None) -> None:
+        """The whole content is now `value`; where only `written` changed, what does not meet it stays known."""
         self.value = value
         self.version = next(VERSIONS)
-        self.cache = {}
+        kept = {}
+        if written is not None:
+            kept = {key: entry for key, entry in self.cache.items() if disjoint(entry[0], written, self.layout)}
+        self.cache = kept
 
     def save(self) -> tuple[Any, ...]:
         return self.layout, self.value, self.version, dict(self.cache), dict(self.recipes)

@@ -140,8 +140,7 @@ class Tracer(TorchDispatchMode):
         if func.namespace == "profiler":
             return func(*args, **kwargs)
         if func not in shape_rules.KEPT_WHOLE and _is_composite(func):
-            with self:
-                return compat.composite_kernel(func, args, kwargs)
+            return self.open(func, args, kwargs)
         self.record.loc = self.where()
         if func is LITERAL and not isinstance(args[0], compat.FakeTensor):
             return self.constant(args[0])
@@ -161,6 +160,16 @@ class Tracer(TorchDispatchMode):
             raise handlers.needs_value(func, self.record.loc) from error
         except compat.NO_FAKE_KERNEL as error:
             raise errors.UnsupportedError(f"{func} has no shape rule", loc=self.record.loc) from error
+
+    def open(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run torch's definition of a composite op, whose ops arrive here one by one."""
+        try:
+            with self:
+                return compat.composite_kernel(func, args, kwargs)
+        except RuntimeError as error:
+            if compat.NO_DATA in str(error):      # it reads a tensor's memory without asking through an op
+                raise handlers.needs_value(func, self.record.loc) from error
+            raise
 
     def where(self) -> Any:
         """The user's line behind the op being dispatched."""

@@ -32,6 +32,11 @@ RESHAPES = frozenset({
     aten.view.default, aten.reshape.default, aten._unsafe_view.default, aten._reshape_alias.default,
     aten.alias.default, aten.detach.default,
 })
+# Ops that hide from autograd that they give views.
+AS_VIEWS: dict[Any, Any] = {
+    aten.unsafe_split.Tensor: aten.split.Tensor,
+    aten.unsafe_split_with_sizes.default: aten.split_with_sizes.default,
+}
 UNIT_DIMS = frozenset({aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.unsqueeze.default})
 
 
@@ -59,6 +64,7 @@ def replay(record: Recorder, step: Step, parent: Value) -> Value:
         return record.emit("aten.conj_physical.default", parent, like=layout)
     if func is aten._neg_view.default:
         return record.emit("aten.neg.default", parent, like=layout)
+    func = AS_VIEWS.get(func, func)
     types = [type_of(sizes, layout.dtype) for sizes in (step.part_sizes if step.several else (layout.sizes,))]
     node = record.node(table.of_overload(func), (parent, *step.args), step.kwargs, types)
     return node.results[step.part]
@@ -127,6 +133,8 @@ INVERSES: dict[Any, Inverse] = {
     aten._conj.default: _same_elements("aten.conj_physical.default"),
     aten._neg_view.default: _same_elements("aten.neg.default"),
     aten.unbind.int: _part_back,
+    aten.unsafe_split.Tensor: _part_back,
+    aten.unsafe_split_with_sizes.default: _part_back,
     aten.split.Tensor: _part_back,
     aten.split_with_sizes.default: _part_back,
     **{func: _reshape_back for func in RESHAPES | UNIT_DIMS},

@@ -21,7 +21,8 @@ from monograph.capture.views import NO_STEP, Step
 from monograph.ops import table
 
 if TYPE_CHECKING:
-    from monograph.capture.tracer import Call, Tracer
+    from monograph.capture.call import Call
+    from monograph.capture.tracer import Tracer
 
 __all__ = ["metadata", "write"]
 
