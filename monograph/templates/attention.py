@@ -39,7 +39,7 @@ from monograph.loops.nodes import (
 )
 from monograph.templates import arith, tile
 from monograph.templates.arith import add, minimum, mul, sub
-from monograph.templates.gemm import Operand
+from monograph.templates.operand import Operand
 from monograph.templates.tile import Epilogue, Machine, Reduction
 
 __all__ = ["Plan", "Shape", "Spec", "build", "plan"]

@@ -1,6 +1,7 @@
 """A task's share of a blocked contraction: the loops between a parallel loop and the register tile.
 
     for kb in blocks of the reduction:
+      what the block begins with
       for p in panels of NR columns:
         for t in tiles of MR rows:
           tile = 0 at the first block, the scratch tile after it
@@ -59,6 +60,7 @@ class Work:
     column: Callable[[Expr, Expr, Expr], Factor]                # p, kb, lane
     finish: Callable[[Expr, Expr, Expr, Expr], list[Stmt]]      # accumulated, row, p, column from the shift on
     ahead: Callable[[Expr, Expr, Expr], Ahead] = lambda p, kb, lane: lambda ks: []
+    before: Callable[[Expr], list[Stmt]] = lambda kb: []        # what a block of the reduction begins with
     panels_inside: bool = False                                 # visit all panels of a tile, then the next tile
 
 
@@ -74,7 +76,7 @@ def statements(work: Work, partial: Buffer) -> list[Stmt]:
             "p", 0, work.panels, lambda p: _tile(work, partial, t, p, index(0))))
 
     def block(kb: Expr) -> list[Stmt]:
-        return tile.serial("p", 0, work.panels, lambda p: tile.serial(
+        return work.before(kb) + tile.serial("p", 0, work.panels, lambda p: tile.serial(
             "t", 0, work.tiles, lambda t: _tile(work, partial, t, p, kb)))
 
     return tile.serial("kb", 0, work.blocks, block)

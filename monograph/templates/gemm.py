@@ -1,7 +1,7 @@
 """Matrix products: C[b.., m, n] = sum over k of A[b.., m, k] * B[b.., k, n], finished by an epilogue.
 
     parallel task over (batch, column groups, row groups):
-      [copy the group's columns of B into panels, where B is not packed and its columns are strided]
+      [copy the group's columns of B into panels, where B is not packed and lies badly]
       the task's share (see `blocked`)
 
 A packed B is [ceil(N / NR)][K][NR], zeros beyond N (see `pack`). Where the last tile or an unpacked panel
@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import torch
 
 from monograph.loops.nodes import Buffer, Expr, For, Kernel, Stmt, Store, fresh_var, index, load
-from monograph.templates import arith, blocked, tile
+from monograph.templates import arith, blocked, dots, tile
 from monograph.templates.arith import add, minimum, mul, sub
 from monograph.templates.blocked import Ahead, Factor, Work
+from monograph.templates.operand import Operand
 from monograph.templates.tile import Epilogue, Machine, Reduction
 
 __all__ = ["Operand", "Plan", "Spec", "build", "plan"]
@@ -28,29 +29,15 @@ __all__ = ["Operand", "Plan", "Spec", "build", "plan"]
 K_BLOCK = 1024               # a panel of B (64 KiB at 16 f32 columns) streams from the second-level cache
 ROW_BLOCK = 192              # rows of A per task: their blocks of K stay in the second-level cache
 SERIAL_FLOPS = 200_000       # below this a parallel region costs more than it gives
+COPY_ROWS = 16               # from this many rows on an activation's columns are copied into panels
+COPY_COLUMNS = 96            # and A's rows for at least this many columns
+PADDING = 16                 # elements between copied rows, so that they do not share cache sets
+COPY_BYTES = 512             # when its rows are further apart than this
 AHEAD_ROWS = 64              # up to this many rows packed panels are prefetched, AHEAD steps of k early
 AHEAD = 32
 LINE_BYTES = 64
+COLUMN_TASKS = 8             # the same where each task goes through all rows
 TASKS = 16                   # tasks a large product is split into; fixed, so that results never depend on threads
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """Where a matrix lies: strides of the batch dims, then rows, then columns, in elements.
-
-    `group` neighbours along the last batch dim share a matrix (heads of queries that share keys).
-    """
-
-    buffer: Buffer
-    strides: tuple[int, ...]
-    offset: int = 0
-    group: int = 1
-
-    def at(self, batch: tuple[Expr, ...], row: arith.Term, column: arith.Term) -> Expr:
-        if self.group != 1:
-            batch = (*batch[:-1], arith.floordiv(batch[-1], self.group))
-        terms = [mul(b, stride) for b, stride in zip(batch, self.strides[:-2], strict=True)]
-        return add(*terms, mul(row, self.strides[-2]), mul(column, self.strides[-1]), self.offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +51,7 @@ class Plan:
     row_tiles: int
     panels: int
     parallel: bool
+    rows_inside: bool = False       # a task goes through all row groups, so that it copies its columns of B once
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +87,9 @@ def plan(
     row_groups = max(1, arith.ceil_div(m, ROW_BLOCK))
     if not parallel:
         return Plan(chosen.mr, chosen.nv, nr, kc, arith.ceil_div(tiles, row_groups), panels, False)
+    if panel is None and row_groups > 1 and math.prod(batch) * panels >= COLUMN_TASKS:
+        group = arith.ceil_div(panels, min(panels, arith.ceil_div(COLUMN_TASKS, math.prod(batch))))
+        return Plan(chosen.mr, chosen.nv, nr, kc, arith.ceil_div(tiles, row_groups), group, True, True)
     wanted = max(1, TASKS // math.prod(batch))
     column_groups = min(panels, max(1, wanted // row_groups))
     if row_groups * column_groups < wanted:
@@ -110,29 +101,66 @@ def plan(
 def build(name: str, spec: Spec, epilogue: Epilogue, target: Machine) -> Kernel:
     """The kernel of a product. `epilogue(acc, (*batch, m, n))` has the logical coordinates of the result."""
     cut = spec.cut
+    if _along_k(spec):
+        return dots.build(
+            name, spec.batch, spec.m, spec.n, spec.k, spec.a, spec.b, spec.arguments, epilogue, parallel=cut.parallel)
     tiles, panels = arith.ceil_div(spec.m, cut.mr), arith.ceil_div(spec.n, cut.nr)
-    sizes = (*spec.batch, arith.ceil_div(panels, cut.panels), arith.ceil_div(tiles, cut.row_tiles))
+    row_groups = arith.ceil_div(tiles, cut.row_tiles)
+    sizes = (*spec.batch, arith.ceil_div(panels, cut.panels), 1 if cut.rows_inside else row_groups)
     tasks = math.prod(sizes)
     task = For(fresh_var("task"), index(0), index(tasks), "parallel" if cut.parallel and tasks > 1 else "serial")
     *batch, column_group, row_group = arith.unravel(task.var, sizes)
-    share = _Share(spec, epilogue, tuple(batch), mul(row_group, cut.row_tiles), mul(column_group, cut.panels))
-    work = share.work(tiles, panels)
-    partial = blocked.scratch(work)
-    task.body = share.pack(work.panels) + blocked.statements(work, partial)
-    scratch = [partial] + ([share.copy] if share.copy is not None else [])
+    share = _Share(spec, epilogue, tuple(batch), mul(column_group, cut.panels))
+    partial = blocked.scratch(share.work(tiles, panels))
+
+    def rows(group: Expr) -> list[Stmt]:
+        share.first_tile = mul(group, cut.row_tiles)
+        return blocked.statements(share.work(tiles, panels), partial)
+
+    task.body = share.pack(arith.remaining(share.first_panel, cut.panels, panels))
+    task.body += tile.serial("g", 0, row_groups, rows) if cut.rows_inside else rows(row_group)
+    scratch = [partial, *(buffer for buffer in (share.copy, share.rows_copy) if buffer is not None)]
     return Kernel(name, list(spec.arguments), scratch, [task] if tasks else [])
+
+
+def _along_k(spec: Spec) -> bool:
+    """Do few rows meet columns that lie along k?"""
+    row, column = spec.b.strides[-2:]
+    return not spec.packed and spec.m <= dots.MOST_ROWS and row == 1 and (column != 1 or spec.n == 1)
+
+
+def _is_copied(spec: Spec) -> bool:
+    """Are B's columns copied into panels? Strided ones are; rows far apart share few cache sets and many pages."""
+    if spec.packed:
+        return False
+    row, column = spec.b.strides[-2:]
+    return column != 1 or (spec.m >= COPY_ROWS and row * spec.dtype.itemsize > COPY_BYTES)
+
+
+def _are_rows_copied(spec: Spec) -> bool:
+    """Are A's rows copied together? Far apart they share few cache sets; enough columns must use the copy."""
+    row, k = (abs(stride) * spec.dtype.itemsize for stride in spec.a.strides[-2:])
+    bad = row % 4096 == 0 if spec.a.strides[-1] == 1 else k % 1024 == 0
+    return bad and spec.m >= 2 * COPY_ROWS and spec.cut.panels * spec.cut.nr >= COPY_COLUMNS
 
 
 class _Share:
     """One task's part of a product: tiles from `first_tile` on, panels from `first_panel` on."""
 
-    def __init__(
-        self, spec: Spec, epilogue: Epilogue, batch: tuple[Expr, ...], first_tile: Expr, first_panel: Expr,
-    ) -> None:
+    def __init__(self, spec: Spec, epilogue: Epilogue, batch: tuple[Expr, ...], first_panel: Expr) -> None:
         self.spec, self.cut, self.epilogue, self.batch = spec, spec.cut, epilogue, batch
-        self.first_tile, self.first_panel = first_tile, first_panel
+        self.first_panel = first_panel
+        self.first_tile: Expr = index(0)
         self.copy: Buffer | None = None
-        if not spec.packed and spec.b.strides[-1] != 1:
+        self.rows_copy: Buffer | None = None
+        self.copy_strides = (self.cut.kc + PADDING, 1)
+        if _are_rows_copied(spec):
+            most = (self.cut.row_tiles + 1) * self.cut.mr
+            if spec.a.strides[-1] != 1:
+                self.copy_strides = (1, most + PADDING)
+            size = (most + PADDING) * (self.cut.kc + PADDING)
+            self.rows_copy = Buffer("rows", spec.dtype, size, "scratch")
+        if _is_copied(spec):
             self.copy = Buffer("panels", spec.dtype, self.cut.panels * spec.k * self.cut.nr, "scratch")
 
     def work(self, tiles: int, panels: int) -> Work:
@@ -146,6 +174,7 @@ class _Share:
             reductions=self.reductions, rows=self.rows, columns=self.columns, row=self.row, column=self.column,
             finish=self.finish,
             ahead=self.ahead,
+            before=self.copy_rows,
         )
 
     def reductions(self, kb: Expr) -> list[Reduction]:
@@ -157,10 +186,41 @@ class _Share:
         return first, first if self.spec.m % self.cut.mr == 0 else minimum(first, self.spec.m - self.cut.mr)
 
     def row(self, start: Expr, m: int, p: Expr, kb: Expr, lane: Expr) -> Factor:
+        if self.rows_copy is not None:
+            row_stride, k_stride = self.copy_strides
+            copied, first = self.rows_copy, mul(sub(start, self.row_zero()), row_stride)
+            return lambda ks: load(copied, add(first, mul(ks[0], k_stride), m * row_stride))
         a = self.spec.a
         row_stride, k_stride = a.strides[-2:]
         base = a.at(self.batch, start, mul(kb, self.cut.kc))
         return lambda ks: load(a.buffer, add(base, mul(ks[0], k_stride), m * row_stride))
+
+    def row_zero(self) -> Expr:
+        """The first row the task computes."""
+        return self.rows(index(0))[1]
+
+    def copy_rows(self, kb: Expr) -> list[Stmt]:
+        """rows_copy = the block `kb` of the task's rows of A, close together."""
+        if self.rows_copy is None:
+            return []
+        spec, cut, copied, zero = self.spec, self.cut, self.rows_copy, self.row_zero()
+        row_stride, k_stride = self.copy_strides
+        tiles = arith.remaining(self.first_tile, cut.row_tiles, arith.ceil_div(spec.m, cut.mr))
+        end = minimum(mul(add(self.first_tile, tiles), cut.mr), spec.m)
+        length = arith.remaining(mul(kb, cut.kc), cut.kc, spec.k)
+        base = spec.a.at(self.batch, zero, mul(kb, cut.kc))
+        a_row, a_k = spec.a.strides[-2:]
+
+        def run(outer: Expr, from_step: int, to_step: int, inner_from: int, count: Expr) -> list[Stmt]:
+            lane = For(fresh_var("e"), index(0), count, "vector", unroll=4)
+            value = load(spec.a.buffer, add(base, mul(outer, from_step), mul(lane.var, inner_from)))
+            lane.body = [Store(copied, add(mul(outer, to_step), lane.var), value)]
+            return [lane]
+
+        count = sub(end, zero)
+        if k_stride == 1:
+            return tile.serial("r", 0, count, lambda r: run(r, a_row, row_stride, a_k, length))
+        return tile.serial("k", 0, length, lambda k: run(k, a_k, k_stride, a_row, count))
 
     def first_column(self, p: Expr) -> tuple[Expr, Expr]:
         """The panel's first column, and where its computation starts."""
@@ -212,7 +272,15 @@ class _Share:
             return []
         spec, cut, copy = self.spec, self.cut, self.copy
 
+        def k_row(p: Expr, k: Expr) -> list[Stmt]:
+            lane = For(fresh_var("v"), index(0), index(cut.nr), "vector", unroll=cut.nv)
+            value = load(spec.b.buffer, spec.b.at(self.batch, k, add(self.first_column(p)[1], lane.var)))
+            lane.body = [Store(copy, add(mul(p, spec.k * cut.nr), mul(k, cut.nr), lane.var), value)]
+            return [lane]
+
         def panel(p: Expr) -> list[Stmt]:
+            if spec.b.strides[-1] == 1:
+                return tile.serial("k", 0, spec.k, lambda k: k_row(p, k))
             # One vector of columns at a time, k inside: each column's elements are read one after the other.
             lane = For(fresh_var("v"), index(0), index(cut.nr), "vector")
             column = spec.b.at(self.batch, 0, add(self.first_column(p)[1], lane.var))

@@ -17,7 +17,7 @@ def extent(t):
     return 1 + sum((size - 1) * stride for size, stride in zip(t.shape, t.stride(), strict=True))
 
 
-def product(a, b, *, panel=None, bias=None):
+def product(a, b, *, panel=None, bias=None, interpreted=True):
     """a (.., m, k) @ b (.., k, n) through the template; with `panel` b is packed."""
     *batch, m, k = a.shape
     n = b.shape[-1]
@@ -38,7 +38,7 @@ def product(a, b, *, panel=None, bias=None):
         return [Store(buffers[3], add(*(mul(x, s) for x, s in zip(at, out.stride(), strict=True))), acc)]
 
     kernel = gemm.build("g", spec, epilogue, TARGET)
-    run(kernel, [a, data, *([bias] if bias is not None else [])], [out])
+    run(kernel, [a, data, *([bias] if bias is not None else [])], [out], interpreted=interpreted)
     return out
 
 
@@ -50,7 +50,7 @@ def test_packed_weight_with_bias(m, n, k, panel):
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("m, n, k", [(5, 3, 4), (9, 21, 6), (2, 17, 400)])
+@pytest.mark.parametrize("m, n, k", [(5, 3, 4), (9, 21, 6), (2, 17, 400), (1, 70, 9), (3, 1, 5)])
 def test_activation_operand_is_read_in_place_or_packed_by_the_kernel(m, n, k, transposed):
     a = torch.randn(2, m, k)
     b = torch.randn(2, n, k).mT if transposed else torch.randn(2, k, n)
@@ -63,6 +63,14 @@ def test_strided_rows_and_transposed_a():
     a = a.contiguous().t().contiguous().t()          # k is the strided dim
     out = product(a, b, panel=16)
     torch.testing.assert_close(out, a @ b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_rows_and_columns_far_apart_are_copied_together(transposed):
+    m, n, k = 403, 250, 40
+    a = torch.randn(k, 512).t()[:m] if transposed else torch.randn(m, 1024)[:, :k]
+    b = torch.randn(k, n)
+    torch.testing.assert_close(product(a, b, interpreted=False), a @ b, rtol=1e-4, atol=1e-4)
 
 
 def test_large_products_are_parallel_and_small_ones_are_not():
