@@ -189,10 +189,18 @@ def operands(statement: Stmt) -> list[Expr]:
 
 
 def static_trips(loop: For) -> int | None:
-    """How many iterations, where the bounds are constants."""
-    if isinstance(loop.lo, Const) and isinstance(loop.hi, Const):
-        return max(0, -((int(loop.lo.value) - int(loop.hi.value)) // loop.step))
-    return None
+    """How many iterations, where that is known: the bounds are constants, or hi is lo plus a constant."""
+    lo, hi = loop.lo, loop.hi
+    if isinstance(lo, Const) and isinstance(hi, Const):
+        extent = int(hi.value) - int(lo.value)
+    elif isinstance(hi, Op) and hi.name == "add" and lo in hi.args:
+        other = hi.args[1] if hi.args[0] is lo else hi.args[0]
+        if not isinstance(other, Const):
+            return None
+        extent = int(other.value)
+    else:
+        return None
+    return max(0, -(-extent // loop.step))
 
 
 def _statements(body: list[Stmt]) -> Iterator[Stmt]:

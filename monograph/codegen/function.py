@@ -113,9 +113,27 @@ class Function:
         for buffer in self.pointers if everything else self.facts.stored(loop):
             self.pin(buffer)
 
-    def bind(self, variable: Var, base: Value | None, offset: int, depth: int | None = None) -> None:
+    def bind(self, variable: Var, bound: Bound | Value) -> None:
+        """In this scope the variable is `bound`, or a value made here."""
         self.pin(variable)
-        self.variables[variable] = Bound(base, offset, len(self.scopes) - 1 if depth is None else depth)
+        if isinstance(bound, Value):
+            self.homes[bound.ref] = len(self.scopes) - 1
+            bound = Bound(bound, 0, len(self.scopes) - 1)
+        self.variables[variable] = bound
+
+    def start(self, loop: For, offset: int = 0) -> Bound:
+        """What the variable of `loop` is, `offset` past its first value."""
+        lo = self.scalar(loop.lo)
+        if not lo.ref.startswith("%"):
+            return Bound(None, int(lo.ref) + offset, 0)
+        return Bound(lo, offset, self.homes.get(lo.ref, len(self.scopes) - 1))
+
+    def number(self, bound: Bound) -> Value:
+        """The value of a variable so bound, as a scalar."""
+        offset = Value(str(bound.offset), "i64")
+        if bound.base is None:
+            return offset
+        return self.text.binary("add", bound.base, offset) if bound.offset else bound.base
 
     def bind_carry(self, carry: Carry, value: Lanes) -> None:
         self.pin(carry)
@@ -217,12 +235,7 @@ class Function:
 
     def scalar_variable(self, variable: Var) -> Value:
         """The variable (of a vector loop: its first lane) as a scalar."""
-        bound = self.variables[variable]
-        if bound.base is None:
-            return Value(str(bound.offset), "i64")
-        if bound.offset == 0:
-            return bound.base
-        return self.text.binary("add", bound.base, Value(str(bound.offset), "i64"))
+        return self.number(self.variables[variable])
 
     # -- helpers for those who write code
 

@@ -50,9 +50,8 @@ def _serial(fn: Function, loop: For) -> None:
     trips = static_trips(loop)
     unroll = max(1, loop.unroll)
     if trips is not None and trips <= unroll:
-        lo = int(fn.scalar(loop.lo).ref) if trips else 0
         for copy in range(trips):
-            state = _copy(fn, loop, Bound(None, lo + copy * loop.step, 0), state)
+            state = _copy(fn, loop, fn.start(loop, copy * loop.step), state)
     else:
         state = _counted_serial(fn, loop, trips, unroll, state)
     for position, value in enumerate(state):
@@ -69,7 +68,7 @@ def _initial(fn: Function, loop: For, position: int) -> Lanes:
 def _copy(fn: Function, loop: For, variable: Bound, state: list[Lanes]) -> list[Lanes]:
     """One iteration in a scope of its own, with the variable bound; returns the next state."""
     fn.open()
-    fn.bind(loop.var, variable.base, variable.offset, variable.depth if variable.base is not None else None)
+    fn.bind(loop.var, variable)
     fn.enter(loop, certain=True)
     state = _iteration(fn, loop, state)
     fn.close()
@@ -107,8 +106,9 @@ def _counted_serial(fn: Function, loop: For, trips: int | None, unroll: int, sta
     if unroll == 1:
         return counted(fn, loop, lo, hi, step, trips is not None, state, lambda iv, s: _in_place(fn, loop, iv, s))
     stride = step * unroll
-    if trips is not None and lo.ref.lstrip("-").isdigit():
-        middle = Value(str(int(lo.ref) + (trips // unroll) * stride), "i64")
+    if trips is not None:
+        after = fn.start(loop, (trips // unroll) * stride)
+        middle = fn.number(after)
     else:
         # lo + (number of whole groups) * stride, at least lo
         span = text.binary("sub", hi, lo)
@@ -129,16 +129,15 @@ def _counted_serial(fn: Function, loop: For, trips: int | None, unroll: int, sta
         rest = trips % unroll
         if rest == 0:
             return state
-        if rest == 1 and middle.ref.lstrip("-").isdigit():
-            return _copy(fn, loop, Bound(None, int(middle.ref), 0), state)
+        if rest == 1:
+            return _copy(fn, loop, after, state)
     return counted(
         fn, loop, middle, hi, step, trips is not None, state, lambda iv, s: _in_place(fn, loop, iv, s)
     )
 
 
 def _in_place(fn: Function, loop: For, iv: Value, state: list[Lanes]) -> list[Lanes]:
-    fn.homes[iv.ref] = len(fn.scopes) - 1
-    fn.bind(loop.var, iv, 0)
+    fn.bind(loop.var, iv)
     return _iteration(fn, loop, state)
 
 

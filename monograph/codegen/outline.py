@@ -48,7 +48,7 @@ def _define(
     parameters = [f"ptr noalias {p.ref}" for p in pointers.values()]
     for i, variable in enumerate(variables):
         value = Value(f"%i{i}", "i64")
-        inner.bind(variable, value, 0)
+        inner.bind(variable, value)
         inner.homes[value.ref] = 0
         parameters.append(str(value))
     for i, carried in enumerate(carries):

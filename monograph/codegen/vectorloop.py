@@ -18,7 +18,7 @@ from monograph.codegen.operations import fold, identity
 from monograph.codegen.text import Value
 from monograph.codegen.types import lanes_of
 from monograph.errors import CompileError
-from monograph.loops.nodes import Carried, Const, For, Stmt, carry
+from monograph.loops.nodes import Carried, For, Stmt, carry
 
 __all__ = ["write"]
 
@@ -45,25 +45,23 @@ def write(fn: Function, loop: For, block: Callable[[Function, Sequence[Stmt]], N
 
 def _static(fn: Function, vector: VectorLoop, trips: int) -> list[tuple[Value, ...]]:
     loop, lanes = vector.loop, vector.lanes
-    assert isinstance(loop.lo, Const)
-    lo = int(loop.lo.value)
     jam = max(1, min(worthwhile_jam(loop), trips // lanes))
     steps = trips // (lanes * jam)
-    middle = lo + steps * lanes * jam
+    done = steps * lanes * jam
     state: list[tuple[Value, ...]] = [() for _ in loop.carried]
     vector.jam = jam
     if steps == 1:
-        state = _piece(fn, vector, Bound(None, lo, 0), (None,) * jam, state)
+        state = _piece(fn, vector, fn.start(loop), (None,) * jam, state)
     elif steps:
-        state = _steps(fn, vector, Value(str(lo), "i64"), Value(str(middle), "i64"), True)
-    rest = lo + trips - middle
+        state = _steps(fn, vector, fn.number(fn.start(loop)), fn.number(fn.start(loop, done)), True)
+    rest = trips - done
     if rest:
         masks: list[Value | None] = [None] * (rest // lanes)
         if rest % lanes:
             bits = ", ".join(f"i1 {'true' if lane < rest % lanes else 'false'}" for lane in range(lanes))
             masks.append(Value(f"<{bits}>", "i1", lanes))
         vector.jam = len(masks)
-        state = _piece(fn, vector, Bound(None, middle, 0), tuple(masks), state)
+        state = _piece(fn, vector, fn.start(loop, done), tuple(masks), state)
     return state
 
 
@@ -109,7 +107,7 @@ def _piece(
 ) -> list[tuple[Value, ...]]:
     """One step of straight-line code; `state` may have more vectors than `masks`, or none yet."""
     fn.open()
-    fn.bind(vector.loop.var, None, variable.offset)
+    fn.bind(vector.loop.var, variable)
     result = _lanes(fn, vector, masks, [parts[: len(masks)] for parts in state])
     fn.close()
     return [new + parts[len(masks):] for new, parts in zip(result, state, strict=True)]
@@ -118,8 +116,7 @@ def _piece(
 def _body(
     fn: Function, vector: VectorLoop, iv: Value, masks: tuple[Value | None, ...], state: list[Lanes]
 ) -> list[Lanes]:
-    fn.homes[iv.ref] = len(fn.scopes) - 1
-    fn.bind(vector.loop.var, iv, 0)
+    fn.bind(vector.loop.var, iv)
     parts = [value for value in state if not isinstance(value, Value)]
     return list(_lanes(fn, vector, masks, parts))
 
