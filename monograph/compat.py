@@ -23,6 +23,7 @@ from torch._subclasses.fake_tensor import (  # 2.13
     FakeTensorMode,
     UnsupportedOperatorException,
 )
+from torch.autograd import forward_ad
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv  # 2.13
 from torch.multiprocessing.reductions import StorageWeakRef  # 2.13
 from torch.nn.modules import module as _module
@@ -38,7 +39,8 @@ __all__ = [
     "is_composite", "fake_strided", "fake_view", "quiet_fakes", "storage_reference", "last_sequence",
     "run_fake", "set_version", "symbolic_fake_mode", "without_onednn",
     "after_optimizer_step", "decomposition", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",
-    "empty_strided_cpu", "fake_tensor_mode", "function_mode_depth", "functorch_level", "global_module_hooks",
+    "empty_strided_cpu", "fake_tensor_mode", "forward_ad_level", "function_mode_depth", "functorch_level",
+    "global_module_hooks",
     "impl_address", "kernels_only", "overload", "plain_torch", "schema_arguments", "storage_address", "storage_id",
     "llvmlite_library", "tensor_guards", "version",
 ]
@@ -71,6 +73,11 @@ def dispatch_mode_depth() -> int:
 def functorch_level() -> int | None:
     """The level of the innermost functorch transform (vmap, grad), None outside of all."""
     return maybe_current_level()
+
+
+def forward_ad_level() -> int:
+    """The innermost level of forward-mode differentiation, -1 outside of all."""
+    return forward_ad._current_level    # 2.13
 
 
 def device_modes() -> int:

@@ -23,6 +23,8 @@ STATES: dict[str, Callable[..., Any]] = {
     "torch function modes": compat.function_mode_depth,
     "torch dispatch modes": compat.dispatch_mode_depth,
     "functorch transforms": compat.functorch_level,
+    "forward-mode differentiation": compat.forward_ad_level,
+    "TorchScript tracing": torch.jit.is_tracing,
 }
 
 
@@ -43,4 +45,5 @@ def ambient_facts() -> list[Fact]:
 def modes_active() -> bool:
     """Whether something sees every torch call (a trace, fake tensors, functorch, a user's mode): none may be hidden."""
     return (compat.dispatch_mode_depth() > 0 or compat.functorch_level() is not None
-            or compat.function_mode_depth() > compat.device_modes())
+            or compat.function_mode_depth() > compat.device_modes()
+            or compat.forward_ad_level() >= 0 or torch.jit.is_tracing())

@@ -24,6 +24,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -38,7 +39,7 @@ __all__ = ["ReadSet"]
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 HOOK_TABLES = frozenset(key for key in nn.Module().__dict__ if key.endswith("_hooks"))
 CONSTRUCTORS = ("__new__", "__init__", "__post_init__", "__call__", "__enter__", "__exit__")
-LONG = 4096        # containers longer than this are compared by identity and length only
+LONG = 4096        # containers longer (arrays: of more bytes) than this are compared by identity and length only
 SIMPLE = (int, float, bool, str, bytes, complex, type(None), torch.Size, torch.dtype, torch.device)
 
 
@@ -219,6 +220,9 @@ class ReadSet:
                 f"context variable {value.name}", "{0}.get({1})", (value, ABSENT), "same", value.get(ABSENT))
         elif isinstance(value, (dict, list, tuple, set, frozenset)):
             self._container(value, path)
+        elif isinstance(value, np.ndarray) and value.nbytes <= LONG and not value.dtype.hasobject:
+            self.facts["array", id(value)] = Fact(
+                f"content of {path}", "{0}.tobytes() == {1}", (value, value.tobytes()))
         if isinstance(value, type):
             self._class(value, path)
         elif is_user_class(type(value)):
@@ -287,7 +291,10 @@ class ReadSet:
             self.facts["length", id(value)] = Fact(f"keys of {path}", "not {0}", (value,), watch=(value,))
         else:
             order = () if isinstance(value, OrderedDict) else (value,)      # move_to_end leaves no trace in the dict
-            self.facts["length", id(value)] = Fact(f"keys of {path}", "[*{0}] == {1}", (value, keys), watch=order)
+            self.facts["length", id(value)] = (
+                Fact(f"keys of {path}", "[*{0}] == {1}", (value, keys), watch=order)
+                if all(isinstance(key, SIMPLE) for key in keys) else
+                Fact(f"keys of {path}", "[*map(id, {0})] == {1}", (value, [*map(id, keys)]), watch=order))
         get = "{0}[{1}]" if type(value) is dict else "{2}({0}, {1})"
         for key in keys:
             entry = dict.__getitem__(value, key)

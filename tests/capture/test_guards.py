@@ -2,9 +2,12 @@
 
 import contextvars
 import os
+import warnings
 
+import numpy as np
 import pytest
 import torch
+import torch.autograd.forward_ad as fwad
 from torch import nn
 
 import monograph
@@ -309,3 +312,33 @@ def test_unrelated_changes_of_a_watched_dict_are_cheap_and_harmless():
         assert guard.check((x,), {}) is None
         net.blocks[0].dropout.p = 0.5
         assert guard.check((x,), {}) is not None
+
+
+def test_array_content_and_odd_keys_are_compared():
+    key = torch.ones(1)
+    array, table = np.ones(2, np.float32), {key: 2.0, "k": 1.0}
+
+    def f(x):
+        return x * torch.tensor(array) * sum(table.values())
+
+    fast = monograph.compile(f, backend="reference")
+    x = torch.ones(2)
+    assert fast(x).tolist() == fast(x).tolist() == [3, 3] and not fast.recompiles
+    array[0] = 5
+    assert fast(x).tolist() == [15, 3]
+    del table[key]
+    table[torch.ones(1)] = 2.0
+    assert fast(x).tolist() == [15, 3] and len(fast.recompiles) == 2
+
+
+def test_forward_mode_and_script_tracing_see_every_op():
+    fast = monograph.compile(lambda x: x.sin() * 2, backend="reference")
+    x = torch.ones(2)
+    fast(x)
+    with fwad.dual_level():
+        tangent = fwad.unpack_dual(fast(fwad.make_dual(x, torch.ones(2)))).tangent
+    torch.testing.assert_close(tangent, 2 * x.cos())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        traced = torch.jit.trace(fast, (x,), check_trace=False)
+    torch.testing.assert_close(traced(x + 1), (x + 1).sin() * 2)
