@@ -121,10 +121,11 @@ def _idempotent(node: Node, _: Builder) -> Value | None:
 
 
 def _single(node: Node, _: Builder) -> Value | None:
-    """cat([x]) -> x"""
+    """cat([x]) -> x;  cat([x, empty]) -> x"""
     tensors = node.operands[0]
     assert isinstance(tensors, tuple)
-    return _same(node, tensors[0]) if len(tensors) == 1 else None
+    full = [x for x in tensors if not isinstance(x, Value) or x.tensor.numel != 0]
+    return _same(node, full[0]) if len(full) == 1 else None
 
 
 RULES: dict[str, Rule] = {

@@ -112,6 +112,17 @@ def test_simplify_keeps_what_changes_something(line: str):
     assert not simplify(graph)
 
 
+def test_simplify_drops_what_is_empty_from_a_cat():
+    graph = simplified("""graph {
+        input %x: f32[2, 3]
+        input %none: f32[0]
+        %y = aten.cat.default((%none, %x), 1)
+        %z = aten.neg.default(%y)
+        return %z
+    }""")
+    assert ops(graph) == ["neg.default"]
+
+
 def test_simplify_composes_views():
     graph = simplified("""graph {
         input %x: f32[2, 3, 4]
