@@ -40,7 +40,8 @@ __all__ = ["Nest"]
 
 HEAVY = 8                   # operations per element that are worth a scratch row
 SCRATCH_BYTES = 1 << 18     # larger rows would leave the cache: recompute instead
-BLOCK = 4096                # floats summed before the partial sum is put aside, for accuracy
+BLOCK = 4096                # floats summed by lanes before the partial sums are put aside, for accuracy
+SERIAL_BLOCK = 256          # the same for sums in order
 
 Known = dict[Expr, Expr]
 
@@ -182,9 +183,11 @@ class Nest:
         if not chain:
             return self.innermost(opened, group, known, in_vector, keep)
         variable, rest = chain[0], chain[1:]
-        if variable is vector and self.values.affine.extents[variable] >= 4 * BLOCK and any(
+        block = BLOCK if variable is vector else SERIAL_BLOCK
+        scanned = any(isinstance(e, Scan) and e.variable is variable for e in postorder(group))
+        if self.values.affine.extents[variable] >= 4 * block and not scanned and any(
                 e.combine is Combine.SUM and e.dtype.is_floating_point for e in group):
-            return self.blocked(opened, variable, group, known, keep)
+            return self.blocked(opened, chain, block, vector, group, known, in_vector, keep)
         loop = self.open(variable, "vector" if variable is vector else "serial")
         inner = self.scans(loop, variable, [e.args[0] for e in group], known)
         return self.close(loop, (*opened, variable), rest, vector, group, inner, in_vector, keep)
@@ -209,17 +212,21 @@ class Nest:
         return [carry(loop, first + i) for i in range(len(group))], [loop]
 
     def blocked(
-        self, opened: tuple[Var, ...], variable: Var, group: list[Reduce], known: Known, keep: _Keep
+        self, opened: tuple[Var, ...], chain: list[Var], block: int, vector: Var | None, group: list[Reduce],
+        known: Known, in_vector: bool, keep: _Keep,
     ) -> tuple[list[Expr], list[Stmt]]:
         """A long sum as a sum of blocks: rounding errors grow with the blocks, not with the elements."""
+        variable, rest = chain[0], chain[1:]
         extent = self.values.affine.extents[variable]
-        outer = self.open(self.values.variable(-(-extent // BLOCK), frozenset((*opened, variable))), "serial")
-        lo = self.values.affine.scale(outer.var, BLOCK)
-        hi = self.values.affine.add(lo, BLOCK)
-        if extent % BLOCK:
+        bound = frozenset(v for e in postorder(group) if isinstance(e, Reduce) for v in e.variables)
+        outer = self.open(self.values.variable(-(-extent // block), bound.union(opened, chain)), "serial")
+        lo = self.values.affine.scale(outer.var, block)
+        hi = self.values.affine.add(lo, block)
+        if extent % block:
             hi = op("min", hi, index(extent), dtype=torch.int64)
-        loop = For(variable, lo, hi, "vector")
-        values, body = self.close(loop, (*opened, outer.var, variable), [], variable, group, known, False, keep)
+        loop = For(variable, lo, hi, "vector" if variable is vector else "serial")
+        values, body = self.close(
+            loop, (*opened, outer.var, variable), rest, vector, group, known, in_vector, keep)
         for expr in group:
             start = identity(expr.combine, expr.dtype)
             outer.carried.append(Carried(f"fold{next(self._names)}", expr.dtype, start, expr.combine))

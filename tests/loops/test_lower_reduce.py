@@ -132,3 +132,10 @@ def test_a_long_sum_is_accurate():
     made = Case(lambda call, x: call("sum.default", x), x)
     exact = x.double().sum()
     assert abs(made.native()[0].double() - exact) <= 2e-7 * exact
+
+
+def test_long_sums_of_columns_are_accurate():
+    x = torch.rand(20001, 12, generator=torch.Generator().manual_seed(0))
+    made = Case(lambda call, x: call("sum.dim_IntList", x, [0]), x)
+    exact = x.double().sum(0)
+    assert ((made.native()[0].double() - exact).abs() / exact).max() <= 1e-6
