@@ -29,7 +29,8 @@ import torch
 from torch import nn
 
 from monograph.capture.guards import ABSENT, Fact
-from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, names
+from monograph.capture.readset_code import find_attribute, is_user_class, quote
+from monograph.capture.readset_functions import FunctionReads
 from monograph.capture.readset_hooks import LOCK, Hooks
 from monograph.capture.readset_journal import Journal
 from monograph.capture.readset_messages import Message
@@ -51,6 +52,7 @@ class ReadSet:
         self.tensors: dict[int, tuple[torch.Tensor, str]] = {}
         self.known: dict[int, tuple[Any, str]] = {}
         self.journal = Journal()
+        self.functions = FunctionReads(self)
         self.hooks = Hooks(self.read, self.absent, self.environment)
         self.messages: list[Message] = []          # printed and warned by user code, in order
         self.arguments = arguments
@@ -205,7 +207,7 @@ class ReadSet:
         elif isinstance(value, nn.Module):
             self._module(value, path)
         elif isinstance(value, types.FunctionType):
-            self._function(value, path)
+            self.functions.read(value, path)
         elif isinstance(value, (types.MethodType, staticmethod, classmethod)):
             self.reach(value.__func__, path)
             if isinstance(value, types.MethodType):
@@ -303,92 +305,11 @@ class ReadSet:
             self.facts["item", id(value), key] = Fact(label, get, objects, "same", entry, (value,))
             self.reach(entry, label)
 
-    # Functions and the names they use.
-
-    def _function(self, function: types.FunctionType, path: str) -> None:
-        code, name = function.__code__, function.__qualname__
-        if not is_user_file(code.co_filename):
-            self._library(code, function.__globals__)
-            return
-        self.facts["code", id(function)] = Fact(f"code of {name}", "{0}.__code__", (function,), "is", code)
-        if function.__defaults__:
-            self.facts["defaults", id(function)] = Fact(
-                f"defaults of {name}", "{0}.__defaults__", (function,), "same", function.__defaults__)
-            self.reach(function.__defaults__, f"defaults of {name}")
-        if function.__kwdefaults__:
-            self.reach(function.__kwdefaults__, f"defaults of {name}")
-        for free, cell in zip(code.co_freevars, function.__closure__ or ()):
-            self._cell(cell, f"{free} (closure of {name})")
-        self._globals(code, function.__globals__)
-
-    def _library(self, code: types.CodeType, table: dict[str, Any]) -> None:
-        """Of torch's own layers only what people replace: the functions of torch.nn.functional."""
-        if table.get("F") is torch.nn.functional:
-            for root, attributes in names(code).chains:
-                if root == "F":
-                    self._chain(table[root], "torch.nn.functional", attributes)
-
-    def _cell(self, cell: types.CellType, label: str) -> None:
-        self.journal.watch(cell, label)
-        try:
-            value = cell.cell_contents
-        except ValueError:
-            return
-        self.facts["cell", id(cell)] = Fact(label, "{0}.cell_contents", (cell,), "same", value)
-        self.reach(value, label)
-
-    def _globals(self, code: types.CodeType, table: dict[str, Any]) -> None:
-        found = names(code)
-        for name in found.globals:
-            if name in table and name not in found.fresh:
-                self._global(table, name)
-        for root, attributes in found.chains:
-            if root in table and root not in found.fresh:
-                self._chain(table[root], root, attributes)
-        for name in found.stored:
-            self.journal.watch_global(table, name, f"global {name}")
-
-    def _global(self, table: dict[str, Any], name: str) -> None:
-        key = ("global", id(table), name)
-        if key not in self.facts:
-            value = table[name]
-            self.facts[key] = Fact(f"global {name}", f"{{0}}[{quote(name)}]", (table,), "same", value, settled(table))
-            self.reach(value, name)
-
-    def _chain(self, value: Any, path: str, attributes: tuple[str, ...]) -> None:
-        """`torch.nn.functional.relu`: every step through a module or class is a dict entry that may be replaced."""
-        for name in attributes:
-            if isinstance(value, types.ModuleType):
-                table = vars(value)
-                if name not in table:
-                    return
-                key, path = ("global", id(table), name), f"{path}.{name}"
-                value = table[name]
-                if key not in self.facts:
-                    self.facts[key] = Fact(path, f"{{0}}[{quote(name)}]", (table,), "same", value, settled(table))
-                    self.reach(value, path)
-            elif isinstance(value, type) and is_user_class(value):
-                self.class_attribute(value, name)
-                found = find_attribute(value, name)
-                value = found[1] if found else None
-            else:
-                return
-
-
-def settled(table: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    """The globals of a module, to be watched unless every statement of a script changes them."""
-    return () if table.get("__name__") == "__main__" else (table,)
-
 
 def plain_table(table: Any) -> dict[str, Any]:
     """The dict behind the read-only `__dict__` of a class; a dict as it is."""
     return table if isinstance(table, dict) else next(
         entry for entry in gc.get_referents(table) if isinstance(entry, dict))
-
-
-def quote(name: str) -> str:
-    """`name` as a string literal inside a Fact's expression, whose braces mean objects."""
-    return repr(name).replace("{", "{{").replace("}", "}}")
 
 
 def table_of(instance: Any) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["Names", "is_user_class", "is_user_file", "names"]
+__all__ = ["Names", "find_attribute", "is_user_class", "is_user_file", "names", "quote"]
 
 HEAP_TYPE = 1 << 9      # Py_TPFLAGS_HEAPTYPE: made by a class statement
 # Bytecode: the low bit of some arguments is a flag, from the version on that is named.
@@ -126,3 +126,8 @@ def find_attribute(cls: type, name: str) -> tuple[type, Any] | None:
         if name in entry.__dict__:
             return entry, entry.__dict__[name]
     return None
+
+
+def quote(name: str) -> str:
+    """`name` as a string literal inside a Fact's expression, whose braces mean objects."""
+    return repr(name).replace("{", "{{").replace("}", "}}")

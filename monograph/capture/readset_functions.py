@@ -1,0 +1,102 @@
+"""Facts on functions: their code, defaults and closure, and the globals and attribute chains their code mentions.
+
+`torch.nn.functional.relu` in the code of a reached function is a chain; every step of it through a module or a class
+is a dict entry that may be replaced. Of torch's own layers only the functions of torch.nn.functional are noted.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph.capture.guards import Fact
+from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, names, quote
+
+if TYPE_CHECKING:
+    from monograph.capture.readset import ReadSet
+
+__all__ = ["FunctionReads"]
+
+
+class FunctionReads:
+    """The part of a ReadSet that looks at functions."""
+
+    def __init__(self, reads: ReadSet) -> None:
+        self.reads = reads
+
+    def read(self, function: types.FunctionType, path: str) -> None:
+        code, name = function.__code__, function.__qualname__
+        if not is_user_file(code.co_filename):
+            self._library(code, function.__globals__)
+            return
+        self.reads.facts["code", id(function)] = Fact(f"code of {name}", "{0}.__code__", (function,), "is", code)
+        if function.__defaults__:
+            self.reads.facts["defaults", id(function)] = Fact(
+                f"defaults of {name}", "{0}.__defaults__", (function,), "same", function.__defaults__)
+            self.reads.reach(function.__defaults__, f"defaults of {name}")
+        if function.__kwdefaults__:
+            self.reads.reach(function.__kwdefaults__, f"defaults of {name}")
+        for free, cell in zip(code.co_freevars, function.__closure__ or ()):
+            self._cell(cell, f"{free} (closure of {name})")
+        self._globals(code, function.__globals__)
+
+    def _library(self, code: types.CodeType, table: dict[str, Any]) -> None:
+        """Of torch's own layers only what people replace: the functions of torch.nn.functional."""
+        if table.get("F") is torch.nn.functional:
+            for root, attributes in names(code).chains:
+                if root == "F":
+                    self._chain(table[root], "torch.nn.functional", attributes)
+
+    def _cell(self, cell: types.CellType, label: str) -> None:
+        self.reads.journal.watch(cell, label)
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            return
+        self.reads.facts["cell", id(cell)] = Fact(label, "{0}.cell_contents", (cell,), "same", value)
+        self.reads.reach(value, label)
+
+    def _globals(self, code: types.CodeType, table: dict[str, Any]) -> None:
+        found = names(code)
+        for name in found.globals:
+            if name in table and name not in found.fresh:
+                self._global(table, name)
+        for root, attributes in found.chains:
+            if root in table and root not in found.fresh:
+                self._chain(table[root], root, attributes)
+        for name in found.stored:
+            self.reads.journal.watch_global(table, name, f"global {name}")
+
+    def _global(self, table: dict[str, Any], name: str) -> None:
+        key = ("global", id(table), name)
+        if key not in self.reads.facts:
+            value = table[name]
+            self.reads.facts[key] = Fact(
+                f"global {name}", f"{{0}}[{quote(name)}]", (table,), "same", value, settled(table))
+            self.reads.reach(value, name)
+
+    def _chain(self, value: Any, path: str, attributes: tuple[str, ...]) -> None:
+        """`torch.nn.functional.relu`: every step through a module or class is a dict entry that may be replaced."""
+        for name in attributes:
+            if isinstance(value, types.ModuleType):
+                table = vars(value)
+                if name not in table:
+                    return
+                key, path = ("global", id(table), name), f"{path}.{name}"
+                value = table[name]
+                if key not in self.reads.facts:
+                    self.reads.facts[key] = Fact(path, f"{{0}}[{quote(name)}]", (table,), "same", value, settled(table))
+                    self.reads.reach(value, path)
+            elif isinstance(value, type) and is_user_class(value):
+                self.reads.class_attribute(value, name)
+                found = find_attribute(value, name)
+                value = found[1] if found else None
+            else:
+                return
+
+
+def settled(table: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """The globals of a module, to be watched unless every statement of a script changes them."""
+    return () if table.get("__name__") == "__main__" else (table,)
