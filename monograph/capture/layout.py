@@ -33,25 +33,28 @@ def disjoint(a: Layout, b: Layout, base: Layout) -> bool:
     """Whether two layouts over a dense `base` surely share no element: as boxes of its dims they do not meet."""
     if not (base.is_static and base.is_dense() and a.dtype == b.dtype == base.dtype):
         return False
-    steps = sorted({step for size, step in zip(base.sizes, base.strides, strict=True) if size > 1}, reverse=True)
-    left, right = _box(a, steps), _box(b, steps)
+    dims = [(step, size) for size, step in base._by_stride()][::-1]
+    left, right = _box(a, dims), _box(b, dims)
     if left is None or right is None:
         return False
     return any(p_end <= q_start or q_end <= p_start
                for (p_start, p_end), (q_start, q_end) in zip(left, right, strict=True))
 
 
-def _box(layout: Layout, steps: list[int]) -> list[tuple[int, int]] | None:
-    """Start and end along every stride of the base, None when the layout is no box."""
+def _box(layout: Layout, dims: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
+    """Start and end along every (stride, size) of the base, outermost first; None when the layout is no box."""
     if not layout.is_static or layout.conj or layout.neg:
         return None
     sizes = {step: size for size, step in zip(layout.sizes, layout.strides, strict=True) if size != 1}
-    if len(sizes) != sum(size != 1 for size in layout.sizes) or not set(sizes) <= set(steps):
+    if len(sizes) != sum(size != 1 for size in layout.sizes) or not set(sizes) <= {step for step, _ in dims}:
         return None
     box, rest = [], layout.offset
-    for step in steps:
+    for step, limit in dims:
         start, rest = divmod(rest, step)
-        box.append((start, start + sizes.get(step, 1)))
+        end = start + sizes.get(step, 1)
+        if end > limit:               # it runs on into the next row
+            return None
+        box.append((start, end))
     return box
 
 

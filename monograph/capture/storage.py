@@ -52,6 +52,18 @@ class Storage:
             kept = {key: entry for key, entry in self.cache.items() if disjoint(entry[0], written, self.layout)}
         self.cache = kept
 
+    def remember(self, step: Step) -> None:
+        """Keep the step to a layout, unless it is known or the way there leads through the layout itself."""
+        key = step.layout.key
+        if key in self.recipes or key in (self.layout.key, step.parent.key):
+            return
+        parent = self.recipes.get(step.parent.key)
+        while parent is not None:
+            if parent.parent.key == key:
+                return
+            parent = self.recipes.get(parent.parent.key)
+        self.recipes[key] = step
+
     def save(self) -> tuple[Any, ...]:
         return self.layout, self.value, self.version, dict(self.cache), dict(self.recipes)
 

@@ -287,12 +287,9 @@ class Tracer(TorchDispatchMode):
         sizes = tuple(tuple(leaf.shape) for leaf in leaves) if several else ()
         for part, leaf in enumerate(leaves):
             source, parent = homes[compat.storage_id(leaf)]
-            storage, layout = self.memory.of(source), Layout.of(leaf)
-            if layout.key in (parent.key, storage.layout.key) or layout.key in storage.recipes:
-                continue
             args, kwargs = self.encode(call.args[1:]), self.encode(call.kwargs)
-            step = Step(call.func, args, kwargs, parent, layout, part, len(leaves), several, sizes)
-            storage.recipes[layout.key] = step
+            step = Step(call.func, args, kwargs, parent, Layout.of(leaf), part, len(leaves), several, sizes)
+            self.memory.of(source).remember(step)
 
     # -- encoding ----------------------------------------------------------------------
 

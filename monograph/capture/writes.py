@@ -138,9 +138,8 @@ def _remember(tracer: Tracer, call: Call, before: Layout, after: Layout) -> None
     home = tracer.memory.of(call.tensors[0])
     packet = getattr(aten, call.name[:-1], None)
     view = getattr(packet, call.func._overloadname, None) if packet is not None else None
-    if view is None or view in NO_STEP or after.key in (before.key, home.layout.key) or after.key in home.recipes:
-        return
-    home.recipes[after.key] = Step(view, call.args[1:], call.kwargs, before, after)
+    if view is not None and view not in NO_STEP:
+        home.remember(Step(view, call.args[1:], call.kwargs, before, after))
 
 
 def _cover(tracer: Tracer, home: Any, layout: Layout) -> None:
