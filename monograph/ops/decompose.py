@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from monograph.ir.graph import Graph, Node, Value, map_operand
-from monograph.ir.op import Op
 from monograph.ir.types import TensorType
 from monograph.ops import families, record
 from monograph.ops.build import Builder
+from monograph.ops.decompose_reduce import over_nothing
 from monograph.ops.rules import RULES, Rule
 
 __all__ = ["RULES", "Rule", "expand"]
@@ -47,7 +47,7 @@ class _Expansion:
         for region in node.regions:
             region.replace(self.mapping)
             self.changed |= expand(region, keep=self.keep)
-        results = None if self.stays(node.op) else self.open(node)
+        results = None if node.op.name in self.keep else self.open(node)
         if results is None:
             self.done.nodes.append(node)
             return
@@ -57,18 +57,17 @@ class _Expansion:
                 self.name(old, new)
                 self.mapping[old] = new
 
-    def stays(self, op: Op) -> bool:
-        return op.name in self.keep or op.name in families.KERNELS or op.name in families.TEMPLATE
-
     def open(self, node: Node) -> list[Value | None] | None:
         """The values that stand for the results of `node`, its opened nodes written; None if it stays whole."""
         scratch = Graph()
         builder = Builder(scratch, loc=node.loc)
-        rule = RULES.get(node.op.name)
+        rule = over_nothing if node.op.name in families.KERNELS else RULES.get(node.op.name)
         made = rule(builder, node) if rule is not None else None
         if made is not None:
             results = list(made) if isinstance(made, tuple) else [made]
         else:
+            if node.op.name in families.KERNELS or node.op.name in families.TEMPLATE:
+                return None
             scratch.nodes.clear()
             spliced = record.splice(builder, node)
             if spliced is None:

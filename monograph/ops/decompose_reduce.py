@@ -12,10 +12,11 @@ import torch
 
 from monograph.ir import dtypes
 from monograph.ir.graph import Node, Value
+from monograph.ir.op import Trait
 from monograph.ir.symbolic import Dim, maximum, product
 from monograph.ops.build import Builder
 
-__all__ = ["NARROW", "RULES", "centred", "dims_of", "to_dtype", "wide", "widened"]
+__all__ = ["NARROW", "RULES", "centred", "dims_of", "over_nothing", "to_dtype", "wide", "widened"]
 
 NARROW = (torch.bfloat16, torch.float16)
 
@@ -51,6 +52,19 @@ def centred(b: Builder, x: Value, dims: tuple[int, ...]) -> tuple[Value, Value, 
     difference = b.call("aten.sub.Tensor", x, mean)
     squares = b.call("aten.sum.dim_IntList", b.call("aten.mul.Tensor", difference, difference), dims, True)
     return mean, difference, squares
+
+
+# What a fold over no element gives.
+IDENTITIES = {"sum": 0, "nansum": 0, "prod": 1, "any": False, "all": True}
+
+
+def over_nothing(b: Builder, node: Node) -> Value | None:
+    """The result of a reduction whose operand has no element: a constant. None for all other nodes."""
+    if not node.op.has(Trait.REDUCTION) or 0 not in _operand(node).tensor.shape or len(node.results) != 1:
+        return None
+    identity = IDENTITIES.get(node.op.name.split(".")[1])
+    type = node.results[0].tensor
+    return None if identity is None else b.call("aten.full.default", type.shape, identity, dtype=type.dtype)
 
 
 def _operand(node: Node) -> Value:

@@ -110,6 +110,13 @@ def test_a_reduction_over_nothing_is_nan():
     compare("aten.mean.dim(%x0, [1])", "f32[2, 0]")
 
 
+def test_a_fold_over_nothing_is_a_constant():
+    graph = opened(one("aten.sum.dim_IntList(%x0, [1])", "f32[2, 0]"))
+    assert [n.op.name for n in graph.nodes] == ["aten.full.default"]
+    compare("aten.prod.dim_int(%x0, 1)", "f32[2, 0]")
+    compare("aten.all.dim(%x0, 1)", "f32[2, 0]")
+
+
 def test_named_ops_stay_whole():
     graph = one("aten._softmax.default(%x0, 1, False)", "f32[2, 3]")
     assert not expand(graph, keep={"aten._softmax.default"})
