@@ -37,7 +37,7 @@ from monograph.loops.nodes import (
     load,
     op,
 )
-from monograph.templates import arith, tile
+from monograph.templates import arith, exponential, tile
 from monograph.templates.arith import add, minimum, mul, sub
 from monograph.templates.operand import Operand
 from monograph.templates.tile import Epilogue, Machine, Reduction
@@ -272,11 +272,18 @@ class _Share:
             value = self.choose(op("le", key, row, dtype=torch.bool), value, self.number(-math.inf))
         return value
 
-    def shifted(self, r: Expr, row: Expr, first_key: Expr, column: Expr, shift: Expr) -> Expr:
+    def weight(self, r: Expr, row: Expr, first_key: Expr, column: Expr, shift: Expr) -> Expr:
+        """exp(score - shift)"""
+        fast = exponential.has_fast_exp2(self.dtype)
+        unit = exponential.LOG2_E if fast else 1.0
         if self.spec.mask is not None or self.shape.causal:
-            return self.op("sub", self.score(r, row, first_key, column), shift)
-        raw = load(self.scores, add(mul(r, self.pitch), column))
-        return self.op("fma", raw, self.number(self.spec.scale), self.op("neg", shift))
+            distance = self.op("sub", self.score(r, row, first_key, column), shift)
+            distance = self.op("mul", distance, self.number(unit)) if fast else distance
+        else:
+            raw = load(self.scores, add(mul(r, self.pitch), column))
+            distance = self.op(
+                "fma", raw, self.number(self.spec.scale * unit), self.op("mul", shift, self.number(-unit)))
+        return exponential.nonpositive_exp2(distance) if fast else self.op("exp", distance)
 
     def softmax(self, t: Expr, r: Expr, row: Expr, kb: Expr, first_key: Expr, seen: Expr) -> list[Stmt]:
         """Turn a row of scores into weights, and bring the row's maximum, sum and decay up to date."""
@@ -292,7 +299,7 @@ class _Share:
 
         total = For(fresh_var("j"), index(0), seen, "vector", unroll=2)
         at = add(mul(r, self.pitch), total.var)
-        weight = self.op("exp", self.shifted(r, row, first_key, total.var, shift))
+        weight = self.weight(r, row, first_key, total.var, shift)
         total.carried = [Carried("total", self.dtype, self.number(0), Combine.SUM)]
         total.body = [Store(self.scores, at, weight)]
         total.yields = [load(self.scores, at)]      # after the store: the weight

@@ -74,3 +74,12 @@ def test_heads_side_by_side_and_a_scale():
     q, k, v = (torch.randn(2, 5, 3 * 4).view(2, 5, 3, 4).transpose(1, 2) for _ in range(3))
     out, _ = attend(q, k, v, scale=0.3)
     torch.testing.assert_close(out, F.scaled_dot_product_attention(q, k, v, scale=0.3), rtol=1e-5, atol=1e-5)
+
+
+def test_nan_and_far_scores():
+    q, k, v = torch.randn(1, 1, 6, 8), torch.randn(1, 1, 20, 8), torch.randn(1, 1, 20, 8)
+    q[..., 2, 3] = torch.nan
+    q[..., 4, :] *= 200.0
+    out, _ = attend(q, k, v)
+    expected = F.scaled_dot_product_attention(q, k, v)
+    torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5, equal_nan=True)
