@@ -26,7 +26,7 @@ from monograph.loops.nodes import INDEX, Check, Const, Expr, Load, Op, Store, Va
 __all__ = ["Root", "expressions", "rewrite", "shape"]
 
 MAX_PIECES = 6
-MAX_ALONG_ONE = 24       # a cat of many parts
+MAX_ALONG_ONE = 128      # a cat of many parts
 SHORT = 8           # a loop this short is not worth the inner place
 
 
@@ -116,16 +116,20 @@ def _flip_points(values: Values, comparison: Op) -> tuple[Var, list[int]] | None
 
 
 def _pieces(values: Values, root: Root, variable: Var, edges: list[int]) -> list[Root]:
+    """The root over each interval between edges; halved again and again, so that each half sheds its choices."""
+    if len(edges) <= 2:
+        return [root]
     result = []
     others = frozenset(root.domain) | {
         v for expr in _everything([root]) if isinstance(expr, Reduce) for v in expr.variables}
-    for lo, hi in zip(edges, edges[1:]):
-        extent = hi - lo
-        part = (values.variable(extent, others),) if extent > 1 else ()
-        replacement = values.affine.add(*part, lo)
-        statement = rewrite(root.statement, Rewriter(values.affine, {variable: replacement}))
-        domain = tuple(new for v in root.domain for new in (part if v is variable else (v,)))
-        result.append(Root(statement, domain))
+    middle = len(edges) // 2
+    for part in (edges[:middle + 1], edges[middle:]):
+        lo, extent = part[0], part[-1] - part[0]
+        fresh = (values.variable(extent, others),) if extent > 1 else ()
+        rewriter = Rewriter(values.affine, {variable: values.affine.add(*fresh, lo)})
+        domain = tuple(new for v in root.domain for new in (fresh if v is variable else (v,)))
+        piece = Root(rewrite(root.statement, rewriter), domain)
+        result += _pieces(values, piece, fresh[0], [edge - lo for edge in part]) if fresh else [piece]
     return result
 
 

@@ -5,6 +5,8 @@ A gather's positions are checked as eager does, then clamped, so that a load nev
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 
 from monograph.errors import CompileError
@@ -36,19 +38,18 @@ def cat(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
     parts = [part for part in operands if isinstance(part, Value) and shape_of(part) != (0,)] or operands[:1]
     dim = dimension(node.attributes["dim"], len(c))
 
-    def piece(i: int, start: int) -> Expr:
-        part = parts[i]
-        end = start + shape_of(part)[dim]
+    ends = list(itertools.accumulate(shape_of(part)[dim] for part in parts))
 
-        def here() -> Expr:
-            at = values.affine.add(c[dim], -start)
-            return m.cast(values.at(part, (*c[:dim], at, *c[dim + 1:])), result)
+    def among(first: int, last: int) -> Expr:
+        """One of the parts first..last-1: halved, so that each is a few choices away."""
+        if last - first > 1:
+            middle = (first + last) // 2
+            return values.choose(values.below(c[dim], ends[middle - 1]),
+                                 lambda: among(first, middle), lambda: among(middle, last))
+        at = values.affine.add(c[dim], shape_of(parts[first])[dim] - ends[first])
+        return m.cast(values.at(parts[first], (*c[:dim], at, *c[dim + 1:])), result)
 
-        if i == len(parts) - 1:
-            return here()
-        return values.choose(values.below(c[dim], end), here, lambda: piece(i + 1, end))
-
-    return piece(0, 0)
+    return among(0, len(parts))
 
 
 def constant_pad(values: Values, node: Node, k: int, c: Coordinates) -> Expr:

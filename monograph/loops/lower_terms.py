@@ -150,13 +150,25 @@ class Rewriter:
             if top in done:
                 stack.pop()
                 continue
-            waiting = [arg for arg in top.args if arg not in done]
+            needed = self.needed(top)
+            waiting = [arg for arg in needed if arg not in done]
             if waiting:
-                stack.extend(waiting)
+                stack.extend(waiting[:1] if needed[0] is waiting[0] else waiting)
                 continue
             stack.pop()
+            if len(needed) < len(top.args):
+                done[top] = done[needed[0]]
+                continue
             done[top] = self.rebuild(top, tuple(done[arg] for arg in top.args))
         return done[expr]
+
+    def needed(self, expr: Expr) -> tuple[Expr, ...]:
+        """What must be rewritten first: of a choice the condition, and once that is known only the side chosen."""
+        if isinstance(expr, Op) and expr.name == "select":
+            condition = self.done.get(expr.args[0])
+            if isinstance(condition, Const):
+                return expr.args[1:2] if condition.value else expr.args[2:]
+        return expr.args
 
     def rebuild(self, expr: Expr, args: tuple[Expr, ...]) -> Expr:
         if isinstance(expr, Op):

@@ -6,6 +6,7 @@ A rule returns the replacement, or None for "no change". Index arithmetic with k
 from __future__ import annotations
 
 import math as pymath
+import operator
 from collections.abc import Callable
 
 import torch
@@ -29,8 +30,22 @@ def fold(name: str, args: tuple[Expr, ...], dtype: torch.dtype) -> Expr | None:
 def _constant(name: str, args: tuple[Expr, ...], dtype: torch.dtype) -> Expr | None:
     if name == "bitcast":       # NaN payloads do not survive a Python float
         return None
+    quick = _QUICK.get(name)
+    if quick is not None and all(arg.dtype in (torch.int64, torch.bool) for arg in args):
+        value = quick(*(arg.value for arg in args))                         # type: ignore[attr-defined]
+        if dtype is torch.bool:
+            return const(bool(value), dtype)
+        if -(1 << 63) <= value < 1 << 63:
+            return const(value, dtype)
     values = [torch.tensor(arg.value, dtype=arg.dtype) for arg in args]     # type: ignore[attr-defined]
     return const(math.evaluate(name, dtype, values).item(), dtype)
+
+
+_QUICK: dict[str, Callable[..., int | bool]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "lt": operator.lt, "le": operator.le,
+    "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne, "and": operator.and_,
+    "or": operator.or_, "min": min, "max": max,
+}
 
 
 def _is(expr: Expr, value: float) -> bool:

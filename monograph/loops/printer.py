@@ -5,7 +5,7 @@
         vector x4 c in 0..768 carry (m: f32 max = -inf)
           yield %x[i * 768 + c]
 
-An expression used more than once in a scope gets a name where it is first needed.
+An expression used more than once in a scope, or very deep, gets a name where it is first needed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from monograph.loops.interpret import postorder
 from monograph.loops.nodes import Buffer, Carry, Check, Const, Expr, For, Kernel, Load, Op, Stmt, Store, Var
 
 __all__ = ["expression", "text"]
+
+DEEP = 24           # levels of an expression on one line
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^",
@@ -75,8 +77,11 @@ class _Printer:
 
     def lets(self, roots: Iterable[Expr], uses: Counter[Expr]) -> list[str]:
         lines = []
+        depth: dict[Expr, int] = {}
         for expr in postorder(roots):
-            if uses[expr] > 1 and isinstance(expr, (Op, Load)) and expr not in self.names:
+            depth[expr] = 1 + max((depth[arg] for arg in expr.args if arg not in self.names), default=0)
+            shared = uses[expr] > 1 and isinstance(expr, (Op, Load))
+            if (shared or depth[expr] > DEEP) and expr not in self.names:
                 value = self.inline(expr)
                 self.names[expr] = f"t{self.count}"
                 self.count += 1
