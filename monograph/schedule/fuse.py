@@ -16,7 +16,7 @@ Views and constants belong to nobody: each reader composes them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from monograph.ir.graph import Node, Value
 from monograph.ops import templates
@@ -42,7 +42,6 @@ class Group:
     domain: Domain | None = None
     capability: Capability | None = None
     wanted: frozenset[Node] = frozenset()      # what a template would take as its epilogue
-    outputs: list[Value] = field(default_factory=list)
 
     @property
     def bit(self) -> int:
@@ -150,8 +149,6 @@ def fuse(flow: Flow) -> Groups:
                 group.wanted = epilogue.follow(flow, node)
         elif not (role is Role.POINTWISE and _join_epilogue(groups, node)):
             _draw_in(groups, groups.open(node, role))
-    for group in groups.alive.values():
-        group.outputs = groups.escaping(group.nodes, set(group.nodes))
     return groups
 
 

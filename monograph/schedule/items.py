@@ -25,24 +25,25 @@ def items(flow: Flow, groups: Groups) -> list[Item]:
                 stack.extend(before)
             else:
                 done[stack.pop()] = None
-    return [_item(flow, group) for group in done if not _is_empty(group)]
+    stored = {group: groups.escaping(group.nodes, set(group.nodes)) for group in done}
+    return [_item(flow, group, stored[group]) for group in done if not _is_empty(group, stored[group])]
 
 
-def _is_empty(group: Group) -> bool:
+def _is_empty(group: Group, outputs: list[Value]) -> bool:
     """A kernel that stores no element."""
-    return group.capability is None and group.role is not Role.LIBRARY and not any(map(size, group.outputs))
+    return group.capability is None and group.role is not Role.LIBRARY and not any(map(size, outputs))
 
 
-def _item(flow: Flow, group: Group) -> Item:
+def _item(flow: Flow, group: Group, outputs: list[Value]) -> Item:
     if group.role is Role.LIBRARY:
         node = group.nodes[0]
         reads = [*node.inputs, *(value for region in node.regions for value in region.free_values())]
-        return LibraryCall(node, list(dict.fromkeys(flow.base_of(value) for value in reads)), group.outputs)
+        return LibraryCall(node, list(dict.fromkeys(flow.base_of(value) for value in reads)), outputs)
     nodes = closure(flow, group.nodes)
     inputs = inputs_of(flow, nodes)
     if group.capability is not None:
-        return Template(group.capability.template, group.nodes[0], nodes, inputs, group.outputs)
-    return Fused(nodes, inputs, group.outputs, group.domain or Domain(()))
+        return Template(group.capability.template, group.nodes[0], nodes, inputs, outputs)
+    return Fused(nodes, inputs, outputs, group.domain or Domain(()))
 
 
 def closure(flow: Flow, nodes: Sequence[Node]) -> list[Node]:

@@ -8,7 +8,7 @@ import torch
 
 from monograph.ir.graph import Graph, Value
 from monograph.ir.types import TensorType
-from monograph.schedule import fuse, memory, outputs, turning, views
+from monograph.schedule import fuse, memory, outputs, siblings, turning, views
 from monograph.schedule.flow import flow
 from monograph.schedule.items import items
 from monograph.schedule.kernel import Layout, Place, Schedule
@@ -35,6 +35,7 @@ def plan(graph: Graph, *, target: Target, pack: bool = True) -> Schedule:
         facts = flow(graph, stored)
     groups = fuse.fuse(facts)
     moved = outputs.pull_back(facts, groups)
+    siblings.join_siblings(groups)
     pinned = {value: views.strides_seen(value) for value in graph.outputs if isinstance(value.type, TensorType)}
     pinned.update(dict(moved.values()))
     laid = lay_out(facts, items(facts, groups), pinned, target.lanes, pack=pack)

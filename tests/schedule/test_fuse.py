@@ -119,6 +119,15 @@ def test_two_products_that_need_each_other_make_no_cycle():
     assert len(made) == len(set(made))
 
 
+def test_kernels_that_read_the_same_are_one_where_their_results_are_small():
+    m = Maker()
+    x, y = m.input(64, 64), m.input(64, 64)
+    first = m.op("sum.dim_IntList", x, (0,))
+    second = m.op("sum.dim_IntList", m.op("mul.Tensor", x, y), (0,))
+    schedule = m.plan(m.op("mul.Tensor", m.op("linear.default", second, m.weight(64, 64)), first))
+    assert ops(schedule)[0] == ["sum", "mul", "sum"]
+
+
 def test_what_has_no_kernel_is_a_library_call():
     m = Maker()
     values, _ = m.op("sort.default", m.op("neg.default", m.input(4, 8)), 1)

@@ -1,6 +1,6 @@
 """Strides and operands: what is free, and what costs a copy."""
 
-from monograph.schedule.kernel import Fused, Template
+from monograph.schedule.kernel import Template
 from tests.schedule.build import Maker, ops
 
 
@@ -70,7 +70,7 @@ def test_inputs_and_repeated_outputs_are_copied():
     x = m.input(4, 8)
     y = m.op("neg.default", x)
     schedule = m.plan(x, y, y)
-    assert sum(isinstance(item, Fused) for item in schedule.items) >= 2
+    assert ops(schedule) == [["neg", "clone", "clone"]]
     assert sorted(p.position for p in schedule.places.values() if p.kind == "output") == [0, 1, 2]
 
 
