@@ -36,15 +36,9 @@ except ImportError:                      # plain text does as well
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status: 0 all well, 1 a difference or a refusal, 2 a wrong command line."""
     options = _parser().parse_args(arguments)
-    torch.set_grad_enabled(options.grad)
     try:
-        model, inputs = _load(options.target)
-        compiled = api.compile(model, backend=options.backend)
-        if options.command == "explain":
-            args, kwargs = _arguments(inputs)
-            print(explain(compiled, *args, **kwargs))
-        else:
-            _check(model, compiled, inputs, options)
+        with torch.set_grad_enabled(options.grad):
+            _run(options)
     except InputError as error:
         _say(f"error: {error}", "red", file=sys.stderr)
         return 2
@@ -52,6 +46,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(f"{type(error).__name__}: {error}", "red", file=sys.stderr)
         return 1
     return 0
+
+
+def _run(options: argparse.Namespace) -> None:
+    model, inputs = _load(options.target)
+    compiled = api.compile(model, backend=options.backend)
+    if options.command == "explain":
+        args, kwargs = _arguments(inputs)
+        print(explain(compiled, *args, **kwargs))
+    else:
+        _check(model, compiled, inputs, options)
 
 
 def _parser() -> argparse.ArgumentParser:
