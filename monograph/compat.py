@@ -41,7 +41,7 @@ __all__ = [
     "after_optimizer_step", "decomposition", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",
     "empty_strided_cpu", "fake_tensor_mode", "forward_ad_level", "function_mode_depth", "functorch_level",
     "global_module_hooks",
-    "impl_address", "kernels_only", "overload", "plain_torch", "schema_arguments", "storage_address", "storage_id",
+    "impl_address", "kernels_only", "no_inference_mode", "no_torch_function", "overload", "plain_torch", "schema_arguments", "set_grad_enabled", "storage_address", "storage_id",
     "llvmlite_library", "tensor_guards", "version",
 ]
 
@@ -73,6 +73,11 @@ def dispatch_mode_depth() -> int:
 def functorch_level() -> int | None:
     """The level of the innermost functorch transform (vmap, grad), None outside of all."""
     return maybe_current_level()
+
+
+def set_grad_enabled(enabled: bool) -> None:
+    """Grad mode of this thread, without the cost of a context manager."""
+    torch._C._set_grad_enabled(enabled)    # 2.13
 
 
 def forward_ad_level() -> int:
@@ -144,12 +149,37 @@ empty_strided_cpu = empty_strided if _fast_empty is None else _fast_empty
 """`empty_strided` without argument parsing or dispatch."""
 
 
-@contextlib.contextmanager
-def kernels_only() -> Iterator[None]:
-    """Op calls inside go straight to their CPU kernels: no autograd, no autocast, no modes."""
-    autocast = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)    # 2.13
-    with torch._C._ExcludeDispatchKeyGuard(autocast), torch.no_grad(), _disable_current_modes():    # 2.13
-        yield
+def _keys(*names: str) -> Any:
+    """A set of dispatch keys."""
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, names[0]))    # 2.13
+    for name in names[1:]:
+        keys = keys.add(getattr(torch._C.DispatchKey, name))
+    return keys
+
+
+_ABOVE_KERNELS = _keys(
+    "AutocastCPU", "ADInplaceOrView", "AutogradFunctionality", "AutogradOther", "AutogradNestedTensor", "Python",
+    "PythonTLSSnapshot",
+)
+
+
+def kernels_only() -> Any:
+    """Op calls inside go straight to their CPU kernels: no autograd, no autocast, no dispatch modes.
+
+    Like the next two, a guard written in C: an interrupt (Ctrl-C) cannot leave it half entered, as it can a context
+    manager written in Python.
+    """
+    return torch._C._ExcludeDispatchKeyGuard(_ABOVE_KERNELS)    # 2.13
+
+
+def no_torch_function() -> Any:
+    """No function modes, no `__torch_function__` of subclasses."""
+    return torch._C.DisableTorchFunction()    # 2.13
+
+
+def no_inference_mode() -> Any:
+    """Tensors made inside are ordinary ones."""
+    return torch._C._InferenceMode(False)    # 2.13
 
 
 def overload(name: str) -> Any:
@@ -265,12 +295,12 @@ def set_version(tensor: torch.Tensor, version: int) -> None:
 
 
 def llvmlite_library() -> Any:
-    """A handle of our own on llvmlite's shared library, whose calls skip llvmlite's global lock; None where its layout differs.
+    """A handle of our own on llvmlite's shared library, whose calls skip llvmlite's global lock; None without one.
 
     llvmlite 0.44-0.50: `binding.ffi.lib._lib_handle` is the CDLL. A second CDLL of the same name shares the library
     but has function objects, and so argument types, of its own.
     """
-    from llvmlite.binding import ffi  # optional where only compiled programs run
+    from llvmlite.binding import ffi  # noqa: PLC0415 (optional where only compiled programs run)
 
     handle = getattr(ffi.lib, "_lib_handle", None)
     name = getattr(handle, "_name", None)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -34,7 +33,6 @@ class _Absent:
 ABSENT = _Absent()
 CHUNK = 40          # facts in one condition: a longer `and` chain only slows the compiler of the text down
 BY_VALUE = (int, bool, str, bytes, complex, frozenset, range, torch.device, torch.dtype)
-REQUIRES_GRAD = operator.attrgetter("requires_grad")
 MISSING = (KeyError, AttributeError, IndexError, ValueError, TypeError)   # what a place that went away raises
 
 
@@ -98,22 +96,28 @@ def brief(value: Any) -> str:
 class TensorFacts:
     """Class, dtype, device, layout keys, requires_grad, sizes and strides of distinct tensors, checked in one call.
 
-    The check for `requires_grad` is separate: torch's own one ignores it while grad mode is off,
-    where a user's `enable_grad` block still sees it.
+    torch's own check ignores `requires_grad` while grad mode is off, but code that asks for it or has an
+    `enable_grad` block still sees it: so grad mode is switched on around the check.
     """
 
     def __init__(self, tensors: Sequence[torch.Tensor], labels: Sequence[str]) -> None:
         self.labels = list(labels)
         self.metadata = [metadata(tensor) for tensor in tensors]
-        self.needs_grad = [tensor.requires_grad for tensor in tensors]
-        self.native = compat.tensor_guards(tensors)
-        self.check: Callable[..., bool] = self.native.check if self.native is not None else self.slow_check
+        with torch.enable_grad():
+            native = compat.tensor_guards(tensors)
+        self.native: Callable[..., bool] = native.check if native is not None else self.slow_check
+        self.check = self.native if torch.is_grad_enabled() else self.check_with_grad
 
     def slow_check(self, *tensors: Any) -> bool:
         return all(isinstance(t, torch.Tensor) and metadata(t) == want for t, want in zip(tensors, self.metadata))
 
-    def grad_check(self, *tensors: torch.Tensor) -> bool:
-        return [*map(REQUIRES_GRAD, tensors)] == self.needs_grad
+    def check_with_grad(self, *tensors: Any) -> bool:
+        before = torch.is_grad_enabled()      # the call may come in another mode than the entry was made for
+        compat.set_grad_enabled(True)
+        try:
+            return self.native(*tensors)
+        finally:
+            compat.set_grad_enabled(before)
 
     def failures(self, tensors: Sequence[Any]) -> list[str]:
         found = []
@@ -236,8 +240,6 @@ def generate(
     if weights:
         weight_facts = TensorFacts(weights, weight_labels)
         text.require([f"{text.name(weight_facts.check)}(*{text.name(tuple(weights))})"])
-        if not torch.is_grad_enabled():
-            text.require([f"{text.name(weight_facts.grad_check)}(*{text.name(tuple(weights))})"])
     text.lines.append(f"return [{', '.join([*arguments.leaves, *extra])}]")
     check = text.function("check", "args, kwargs")
     return Guard(check, list(facts), arguments.failures, tuple(weights), weight_facts, check.text)

@@ -99,8 +99,6 @@ class Arguments:
         self.tensors = TensorFacts([self.values[i] for i in once], [self.paths[i] for i in once])
         self.distinct = once
         text.require([f"{text.name(self.tensors.check)}({', '.join(self.leaves[i] for i in once)})"])
-        if not torch.is_grad_enabled():
-            text.require([f"{name}.requires_grad is {tensor.requires_grad}" for name, tensor in zip(names, tensors)])
         if self.overlap and len(tensors) > 1:
             self.pattern = overlap_pattern(tensors)
             text.require([f"{text.name(overlap_pattern)}([{', '.join(names)}]) == {text.name(self.pattern)}"])
