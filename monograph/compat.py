@@ -33,16 +33,14 @@ from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
-    "DENSE_ONLY",
-    "FakeTensor", "NEEDS_VALUE", "below_autograd", "composite_kernel", "current_backward_sequence", "fake_from_storage",
-    "NO_DATA", "NO_FAKE_KERNEL",
-    "is_composite", "fake_strided", "fake_view", "quiet_fakes", "storage_reference", "last_sequence",
-    "run_fake", "set_version", "symbolic_fake_mode", "without_onednn",
-    "after_optimizer_step", "decomposition", "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided",
-    "empty_strided_cpu", "fake_tensor_mode", "forward_ad_level", "function_mode_depth", "functorch_level",
-    "global_module_hooks",
-    "impl_address", "kernels_only", "no_inference_mode", "no_torch_function", "overload", "plain_torch", "schema_arguments", "set_grad_enabled", "storage_address", "storage_id",
-    "llvmlite_library", "tensor_guards", "version",
+    "DENSE_ONLY", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "after_optimizer_step", "below_autograd",
+    "composite_kernel", "current_backward_sequence", "decomposition", "device_modes", "dispatch_keys",
+    "dispatch_mode_depth", "empty_strided", "empty_strided_cpu", "fake_from_storage", "fake_strided",
+    "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
+    "global_module_hooks", "impl_address", "is_composite", "kernels_only", "last_sequence", "llvmlite_library",
+    "no_inference_mode", "no_torch_function", "overload", "plain_torch", "quiet_fakes", "run_fake",
+    "schema_arguments", "set_grad_enabled", "set_version", "storage_address", "storage_id", "storage_reference",
+    "symbolic_fake_mode", "tensor_guards", "version", "without_onednn",
 ]
 
 

@@ -7,7 +7,6 @@ IR means them. Outputs come back in memory of their own, laid out as their type 
 
 from __future__ import annotations
 
-import contextlib
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeAlias
@@ -53,21 +52,23 @@ def evaluate(graph: Graph, inputs: Sequence[Result], *, grad: bool = False, chec
     """
     symbols: dict[str, Any] = {}
     values: dict[Value, Any] = {}
-    with contextlib.ExitStack() as ambient:
-        # The graph says all there is to do: no autocast, no default device, no mode around it.
-        if grad:
-            ambient.enter_context(torch.autocast("cpu", enabled=False))
-        else:
-            ambient.enter_context(compat.plain_torch())
-            ambient.enter_context(compat.kernels_only())
-        for value, given in zip(graph.inputs, _all_inputs(graph, inputs, check), strict=True):
-            values[value] = given
-            bind_symbols(value, given, symbols)
-        outputs = _Run(symbols, check).block(graph, values)
+    # The graph says all there is to do: no autocast, no default device, no mode around it.
     if grad:
-        return outputs
+        with torch.autocast("cpu", enabled=False):
+            return _block(graph, inputs, values, symbols, check)
+    with compat.no_torch_function(), compat.kernels_only():
+        outputs = _block(graph, inputs, values, symbols, check)
     taken = {_storage(x) for x in values.values() if isinstance(x, torch.Tensor)}
     return [lay_out(x, value, symbols, taken) for x, value in zip(outputs, graph.outputs, strict=True)]
+
+
+def _block(
+    graph: Graph, inputs: Sequence[Result], values: dict[Value, Any], symbols: dict[str, Any], check: bool
+) -> list[Any]:
+    for value, given in zip(graph.inputs, _all_inputs(graph, inputs, check), strict=True):
+        values[value] = given
+        bind_symbols(value, given, symbols)
+    return _Run(symbols, check).block(graph, values)
 
 
 def run_node(node: Node, operands: Sequence[Any], symbols: Mapping[str, Any] | None = None) -> tuple[Result, ...]:

@@ -150,7 +150,7 @@ def _watch(number: int, program: Program) -> tuple[int, ...]:
 def _make(item: Derived, operands: list[torch.Tensor]) -> torch.Tensor:
     """One copy, laid out as its type says, in memory of its own."""
     shape, strides = static(item.type.shape), static(item.type.strides)
-    with torch.inference_mode(False), compat.kernels_only():
+    with compat.no_inference_mode(), compat.no_torch_function(), compat.kernels_only():
         result = item.compute(*(operand.detach() for operand in operands))
         if tuple(result.shape) != shape or result.dtype != item.type.dtype:
             found = f"{dtypes.name(result.dtype)}{list(result.shape)}"

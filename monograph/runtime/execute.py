@@ -213,7 +213,7 @@ class Executable:
             if number is None:
                 continue
             if not self._adopt(frame, number, result, operands, outputs):
-                with torch.no_grad():
+                with compat.no_torch_function(), compat.kernels_only():
                     frame.view(number, tensors, outputs).copy_(result)
 
     def _adopt(

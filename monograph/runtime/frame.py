@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from monograph import compat
 from monograph.runtime import abi
 from monograph.runtime.abi import FrameWord
 from monograph.runtime.derive import Copies
@@ -100,7 +101,7 @@ class Frame:
             assert self.copies is not None
             return _laid(self.copies.tensors[slot.position], slot)
         shape, strides = static(slot.type.shape), static(slot.type.strides)
-        with torch.inference_mode(False):
+        with compat.no_inference_mode():
             memory = self.arena[slot.position:slot.position + span(slot.type)].view(slot.type.dtype)
             return memory.as_strided(shape, strides)
 
@@ -117,7 +118,7 @@ def _laid(tensor: torch.Tensor, slot: Slot) -> torch.Tensor:
 
 def _arena(size: int) -> torch.Tensor:
     """`size` bytes, aligned to a cache line; an ordinary tensor even under inference mode."""
-    with torch.inference_mode(False):
+    with compat.no_inference_mode():
         memory = torch.empty(size + ALIGNMENT, dtype=torch.uint8, device="cpu")
         start = -memory.data_ptr() % ALIGNMENT
         return memory[start:start + size]

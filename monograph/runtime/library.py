@@ -36,7 +36,7 @@ class Call:
         if self.step.op in compat.DENSE_ONLY:
             operands = [x.contiguous() if isinstance(x, torch.Tensor) else x for x in operands]
         threads.make_torch_safe()
-        with compat.kernels_only():
+        with compat.no_torch_function(), compat.kernels_only():
             result = self.function(operands)
         return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 

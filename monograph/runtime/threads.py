@@ -10,7 +10,8 @@ wait for them forever (torch's own parallel ops do; DataLoader workers avoid it 
 `torch.set_num_threads(1)`). So a child sets the cell to 1 before it runs anything else, and kernels there
 run on the calling thread. Where a program needs torch's own ops (library steps, derived weights), it first
 sets torch's number of threads to 1 in the child. A child whose parent never used OpenMP pays with one
-thread; nothing hangs. (Whether the pool exists cannot be asked, nor told from the number of threads: numpy's BLAS has some.)
+thread; nothing hangs. (Whether the pool exists cannot be asked, nor told from the number of threads: the BLAS of
+numpy has some.)
 """
 
 from __future__ import annotations
