@@ -27,4 +27,5 @@ def pipeline(*, written: Collection[int] = (), derive: bool = True) -> list[Pass
         Pass("fold_conv_bn", functools.partial(fold_conv_bn, written=written)),
         Pass("fold", functools.partial(fold, written=written)),
     ] if derive else []
-    return [Pass("dce", dce), *clean, *weights, Pass("dce", dce), Pass("expand", expand), *clean]
+    return [Pass("dce", dce), *clean, *weights, Pass("dce", dce), Pass("expand", expand), *clean,
+            *weights[1:]]     # what `expand` made of weights alone, such as the scale of a batch norm
