@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from monograph.codegen import casts
+from monograph.codegen import casts, transpose
 from monograph.codegen.text import Value, overload_suffix, type_name
 from monograph.codegen.types import constant, memory
 from monograph.loops.nodes import Buffer, Const, Expr, Load, Store, Var
@@ -138,7 +138,7 @@ def load(fn: Function, expr: Load) -> Lanes:
             reversed_mask = fn.text.shuffle(m, None, order) if m is not None else None
             raw = fn.text.shuffle(_load_vector(fn, element, at, reversed_mask), None, order)
         else:
-            raw = _load_strided(fn, element, base, first, step, m)
+            raw = _load_strided(fn, expr, element, base, first, step, m)
         result.append(_finish(fn, expr, raw, m if guard is None else guard, others, u))
     return tuple(result)
 
@@ -202,8 +202,14 @@ def _load_vector(fn: Function, element: str, at: Value, mask: Value | None) -> V
     return _load_pointers(fn, element, pointers, mask)
 
 
-def _load_strided(fn: Function, element: str, base: Value, first: int, step: int, mask: Value | None) -> Value:
+def _load_strided(
+    fn: Function, expr: Load, element: str, base: Value, first: int, step: int, mask: Value | None
+) -> Value:
     lanes = _lanes(fn)
+    place = transpose.position(fn, expr) if mask is None else None
+    if place is not None:
+        depth, column = place
+        return _block(fn, depth, element, base, first - column, step)[column]
     if step == 2 and mask is None and lanes >= 4:
         # Two overlapping vectors that end at the last element, so that nothing beyond it is read.
         low = _load_vector(fn, element, _offset(fn, base, element, first), None)
@@ -216,6 +222,17 @@ def _load_strided(fn: Function, element: str, base: Value, first: int, step: int
     steps = ", ".join(f"i64 {lane * step}" for lane in range(lanes))
     pointers = fn.text.emit("ptr", lanes, f"getelementptr {element}, {at}, <{lanes} x i64> <{steps}>")
     return _load_pointers(fn, element, pointers, mask)
+
+
+def _block(fn: Function, depth: int, element: str, base: Value, first: int, step: int) -> tuple[Value, ...]:
+    """A transposed block, loaded in front of the copies that share it."""
+    known = fn.scopes[depth].blocks
+    key = (base.ref, element, first, step)
+    if key not in known:
+        made = fn.at(depth, lambda: transpose.rows(fn.text, element, _lanes(fn), _size(element), base, first, step))
+        assert not isinstance(made, Value)
+        known[key] = made
+    return known[key]
 
 
 def _pointers(fn: Function, buffer: Buffer, index: Value) -> Value:

@@ -34,6 +34,7 @@ class Scope:
     values: dict[Expr, Lanes] = field(default_factory=dict)
     splats: dict[tuple[str, int], Value] = field(default_factory=dict)
     addresses: dict[object, Value] = field(default_factory=dict)
+    blocks: dict[object, tuple[Value, ...]] = field(default_factory=dict)
     readers: dict[Buffer, list[Expr]] = field(default_factory=dict)     # cached values that depend on a mutable buffer
     before_child: Lines | None = None                                   # where hoisted code goes
     undo: list[tuple[Leaf, int | None]] = field(default_factory=list)   # how `Function.depths` was before
@@ -72,6 +73,7 @@ class Function:
         self.depths: dict[Leaf, int] = {}           # the scope a leaf is defined (or pinned) in; absent: the outermost
         self.known_depths: dict[Expr, int] = {}     # of expressions, until `depths` changes
         self.variables: dict[Var, Bound] = {}
+        self.groups: dict[Var, int] = {}            # variables of unrolled loops -> copies, inside these
         self.carried: dict[Carry, Lanes] = {}
         self.homes: dict[str, int] = {}             # ref of a uniform value -> its scope
         self.vector: VectorLoop | None = None

@@ -18,6 +18,7 @@ from monograph.codegen.facts import Facts, operands, static_trips, walk
 from monograph.codegen.function import Function
 from monograph.codegen.target import Target
 from monograph.codegen.text import Module, Text, Value
+from monograph.codegen.tiling import tiled
 from monograph.codegen.types import register
 from monograph.loops.nodes import Buffer, Carry, For, Kernel, Load, Stmt, Store
 
@@ -35,7 +36,7 @@ def emit_module(kernels: Sequence[Kernel], target: Target) -> str:
     """One module that defines every kernel."""
     module = Module()
     for kernel in kernels:
-        _Writer(module, kernel, target).write()
+        _Writer(module, tiled(kernel), target).write()
     header = [f'target triple = "{target.triple}"', f'target datalayout = "{target.layout}"']
     tables = (module.declarations, module.globals, module.helpers)
     return "\n".join([*header, *(entry for table in tables for entry in table.values()), *module.functions]) + "\n"

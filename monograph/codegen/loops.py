@@ -120,8 +120,11 @@ def _counted_serial(fn: Function, loop: For, trips: int | None, unroll: int, sta
     def group(iv: Value, inner: list[Lanes]) -> list[Lanes]:
         depth = len(fn.scopes) - 1
         fn.homes[iv.ref] = depth
+        if step == 1:
+            fn.groups[loop.var] = unroll
         for copy in range(unroll):
             inner = _copy(fn, loop, Bound(iv, copy * step, depth), inner)
+        fn.groups.pop(loop.var, None)
         return inner
 
     state = counted(fn, loop, lo, middle, stride, trips is not None, state, group)

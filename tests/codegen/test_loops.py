@@ -288,3 +288,21 @@ def test_large_scratch_comes_from_the_heap():
     first = vector(n, lambda i: [Store(scratch, i, mul(load(x, i), const(2.0, F32)))])
     second = vector(n, lambda i: [Store(out, i, load(scratch, op("sub", index(n - 1), i, dtype=I64)))])
     assert_agree([kernel([x, out], [first, second], [scratch])], [[sample(F32, n), torch.zeros(n)]])
+
+
+@pytest.mark.parametrize("kind", ("serial", "parallel"))
+@pytest.mark.parametrize(("rows", "columns"), [(8, 8), (16, 24), (37, 19), (64, 9), (130, 70), (300, 520)])
+def test_transposes_in_blocks(rows, columns, kind):
+    kernels, inputs = [], []
+    for dtype in (F32, torch.float64, torch.bfloat16, I64, torch.uint8):
+        x, y, out = Buffer("x", dtype, rows * columns), Buffer("y", dtype, rows), Buffer("o", dtype, rows * columns)
+        r = fresh_var("r")
+
+        def body(j, x=x, y=y, out=out, r=r, dtype=dtype):
+            turned = op("max", load(x, add(mul(j, index(rows)), r)), load(y, r), dtype=dtype) \
+                if dtype is not torch.bfloat16 else load(x, add(mul(j, index(rows)), r))
+            return [Store(out, add(mul(r, index(columns)), j), turned)]
+
+        kernels.append(kernel([x, y, out], [For(r, index(0), index(rows), kind, body=[vector(columns, body)])]))
+        inputs.append([sample(dtype, rows * columns), sample(dtype, rows, 1), torch.zeros(rows * columns, dtype=dtype)])
+    assert_agree(kernels, inputs)
