@@ -157,7 +157,7 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
     # What the journal watches is as it was read. A fact elsewhere that the trace itself made false cannot be kept.
     facts = [fact for fact in facts if all(map(reads.journal.is_watched, fact.watch)) and fact.watch or fact.holds()]
     tags, others = watched(facts)
-    guard = generate(others, Arguments(args, kwargs, overlap=overlap), weights, labels, fetched,
+    guard = generate(others, Arguments(args, kwargs, overlap=overlap, bound=weights), weights, labels, fetched,
                      tags.check if tags is not None else None)
     guard.facts = facts
     return guard

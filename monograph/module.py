@@ -18,6 +18,7 @@ from typing import Any
 from torch import nn
 
 from monograph.dispatch import Dispatcher
+from monograph.errors import InputError
 
 __all__ = ["dispatcher_of", "original_of", "wrap"]
 
@@ -56,7 +57,12 @@ def _subclass(cls: type[nn.Module]) -> type:
             "__call__": _call, "__deepcopy__": _deepcopy, "__reduce_ex__": _reduce,
             "_orig_mod": property(original_of), "recompiles": property(_recompiles),
         }
-        found = _classes[cls] = type(cls)(cls.__name__, (cls,), namespace)
+        try:
+            found = type(cls)(cls.__name__, (cls,), namespace)
+        except TypeError as error:           # a class that refuses to be subclassed
+            raise InputError(f"{cls.__name__} cannot have a compiled twin: {error}",
+                             hint="compile its forward: model.forward = monograph.compile(model.forward)") from error
+        _classes[cls] = found
         _compiled_classes.add(found)
     return found
 

@@ -153,3 +153,12 @@ def test_works_in_a_forked_child():
             os._exit(0)
     os.waitpid(pid, 0)
     assert os.read(reader, 1) == b"1"
+
+
+def test_a_class_that_refuses_to_be_subclassed():
+    class Final(nn.Module):
+        def __init_subclass__(cls):
+            raise TypeError("final")
+
+    with pytest.raises(monograph.InputError, match="model.forward"):
+        compiled(Final())

@@ -142,6 +142,14 @@ def metadata(tensor: torch.Tensor) -> dict[str, Any]:
     }
 
 
+def sharing(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
+    """For each tensor the first of the same storage, and its offset there; empty where all are apart."""
+    storages = [compat.storage_id(tensor) for tensor in tensors]
+    if len(set(storages)) == len(storages):
+        return []
+    return [(storages.index(key), tensor.storage_offset()) for key, tensor in zip(storages, tensors)]
+
+
 @dataclass
 class Guard:
     """`check(args, kwargs)`: the leaves of the arguments, as a list, or None where a fact does not hold."""
@@ -240,6 +248,8 @@ def generate(
     if weights:
         weight_facts = TensorFacts(weights, weight_labels)
         text.require([f"{text.name(weight_facts.check)}(*{text.name(tuple(weights))})"])
+        if shared := sharing(weights):           # the program may read one through the other
+            text.require([f"{text.name(sharing)}({text.name(tuple(weights))}) == {text.name(shared)}"])
     text.lines.append(f"return [{', '.join([*arguments.leaves, *extra])}]")
     check = text.function("check", "args, kwargs")
     return Guard(check, list(facts), arguments.failures, tuple(weights), weight_facts, check.text)

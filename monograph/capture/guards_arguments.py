@@ -11,12 +11,13 @@ containers itself, which costs a fraction of a tree_flatten.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from monograph import compat
 from monograph.capture.guards import BY_VALUE, TensorFacts, Text, brief, same
 
 __all__ = ["Arguments", "overlap_pattern"]
@@ -26,15 +27,21 @@ MANY = 8        # tensors; more are compared for identity through a set
 
 
 class Arguments:
-    """`overlap`: whether two tensors sharing memory would change the program (it writes to one of them)."""
+    """`overlap`: whether tensors sharing memory would change a program made for separate ones (it writes to one of
+    them). A program made for tensors that do share memory reads one through the other, and always needs the check.
+    `bound` are the tensors beside the arguments that it reads."""
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, overlap: bool = True) -> None:
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, overlap: bool = True,
+        bound: Sequence[torch.Tensor] = (),
+    ) -> None:
         self.leaves: list[str] = []              # names of the leaves in the generated text
         self.values: list[Any] = []
         self.paths: list[str] = []
         self.spec = pytree.tree_structure((args, kwargs))
         self.args, self.kwargs = args, kwargs
         self.overlap = overlap
+        self.bound = {compat.storage_id(tensor): position for position, tensor in enumerate(bound)}
         self.tensors: TensorFacts | None = None
         self.distinct: list[int] = []            # leaves that are tensors, each object once (what torch's check takes)
         self.pattern: list[Any] = []
@@ -94,14 +101,16 @@ class Arguments:
             return
         tensors = [self.values[i] for i in chosen]
         names = [self.leaves[i] for i in chosen]
-        text.require(identities(names, tensors))
+        text.require(identities(text, names, tensors))
         once = [i for i in chosen if first(self.values, self.values[i]) == i]
         self.tensors = TensorFacts([self.values[i] for i in once], [self.paths[i] for i in once])
         self.distinct = once
         text.require([f"{text.name(self.tensors.check)}({', '.join(self.leaves[i] for i in once)})"])
-        if self.overlap and len(tensors) > 1:
-            self.pattern = overlap_pattern(tensors)
-            text.require([f"{text.name(overlap_pattern)}([{', '.join(names)}]) == {text.name(self.pattern)}"])
+        self.pattern = overlap_pattern(tensors, self.bound)
+        self.overlap = self.overlap or bool(self.pattern)
+        if self.overlap and (len(tensors) > 1 or self.bound):
+            call = f"{text.name(overlap_pattern)}([{', '.join(names)}], {text.name(self.bound)})"
+            text.require([f"{call} == {text.name(self.pattern)}"])
 
     def failures(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
         """In words, how this call differs from the one that was traced."""
@@ -124,8 +133,8 @@ class Arguments:
         then = [value for value in self.values if isinstance(value, torch.Tensor)]
         if [first(then, t) for t in then] != [first(tensors, t) for t in tensors]:
             return ["which arguments are the same tensor"]
-        if self.overlap and self.pattern and overlap_pattern(tensors) != self.pattern:
-            return ["which arguments share memory"]
+        if self.overlap and overlap_pattern(tensors, self.bound) != self.pattern:
+            return ["which arguments share memory, with each other or with weights"]
         return []
 
     @staticmethod
@@ -143,10 +152,11 @@ def first(values: Sequence[Any], value: Any) -> int:
     return next(i for i, entry in enumerate(values) if entry is value)
 
 
-def identities(names: Sequence[str], tensors: Sequence[torch.Tensor]) -> list[str]:
+def identities(text: Text, names: Sequence[str], tensors: Sequence[torch.Tensor]) -> list[str]:
     """Conditions that hold when the same positions hold the same objects."""
-    if len(tensors) > MANY and len({id(t) for t in tensors}) == len(tensors):
-        return [f"len({{{', '.join(f'id({name})' for name in names)}}}) == {len(names)}"]
+    if len(tensors) > MANY:
+        pattern = identity_pattern(tensors)
+        return [f"{text.name(identity_pattern)}([{', '.join(names)}]) == {text.name(pattern)}"]
     conditions = []
     for i, tensor in enumerate(tensors):
         for j in range(i):
@@ -155,9 +165,17 @@ def identities(names: Sequence[str], tensors: Sequence[torch.Tensor]) -> list[st
     return conditions
 
 
-def overlap_pattern(tensors: Sequence[torch.Tensor]) -> list[Any]:
-    """For each tensor the first one of the same storage, and its offset in it where there is another one."""
-    storages = [tensor.untyped_storage()._cdata for tensor in tensors]
-    if len(set(storages)) == len(storages):
-        return [None]
-    return [(storages.index(key), tensor.storage_offset()) for key, tensor in zip(storages, tensors)]
+def identity_pattern(tensors: Sequence[torch.Tensor]) -> list[int]:
+    """For each tensor the position of the first one that is the same object; empty where all differ."""
+    positions: dict[int, int] = {}
+    pattern = [positions.setdefault(id(tensor), position) for position, tensor in enumerate(tensors)]
+    return [] if len(positions) == len(tensors) else pattern
+
+
+def overlap_pattern(tensors: Sequence[torch.Tensor], bound: Mapping[int, int]) -> list[Any]:
+    """For each tensor the first one of the same storage, or the weight whose storage it is, and its offset there;
+    empty where nothing is shared."""
+    storages = [compat.storage_id(tensor) for tensor in tensors]
+    if len(set(storages)) == len(storages) and bound.keys().isdisjoint(storages):
+        return []
+    return [(storages.index(key), bound.get(key), tensor.storage_offset()) for key, tensor in zip(storages, tensors)]

@@ -342,3 +342,57 @@ def test_forward_mode_and_script_tracing_see_every_op():
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(fast, (x,), check_trace=False)
     torch.testing.assert_close(traced(x + 1), (x + 1).sin() * 2)
+
+
+def test_argument_that_shares_memory_with_a_written_buffer():
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(2))
+
+        def forward(self, x):
+            self.seen.add_(1)
+            return x * 2
+
+    net, twin = Counter(), Counter()
+    fast = monograph.compile(net, backend="reference")
+    x = torch.zeros(2)
+    for mine, theirs in ((x, x), (x, x), (net.seen, twin.seen), (net.seen, twin.seen)):
+        torch.testing.assert_close(fast(mine), twin(theirs))
+    assert len(fast.recompiles) == 1 and "weights" in str(fast.recompiles[0])
+
+
+def test_many_arguments():
+    fast = monograph.compile(lambda tensors: sum(tensors), backend="reference")
+    x = [torch.full((1,), float(i)) for i in range(20)]
+    assert fast(x).item() == fast(x).item() == 190
+    y = [*x[:10], *x[:10]]
+    assert fast(y).item() == fast(y).item() == 90 and len(fast.recompiles) == 1
+
+
+def test_overlap_at_the_first_call_is_not_taken_for_granted():
+    base = torch.arange(4.0)
+    fast = monograph.compile(lambda x, y: x.sum() + y * 2, backend="reference")
+    for args in ((base, base[1:3]), (torch.ones(4), torch.zeros(2)), (base, base[1:3]), (base, base[:2])):
+        torch.testing.assert_close(fast(*args), args[0].sum() + args[1] * 2)
+
+    net = nn.Linear(3, 3, bias=False)
+    fast = monograph.compile(net, backend="reference")
+    with torch.no_grad():
+        for x in (net.weight, net.weight[:2], torch.zeros(3, 3), torch.ones(2, 3)):
+            torch.testing.assert_close(fast(x), net(x))
+
+
+def test_weights_that_no_longer_share_memory():
+    net = nn.Module()
+    net.a = nn.Parameter(torch.ones(3), requires_grad=False)
+    net.b = nn.Parameter(net.a.data[:2], requires_grad=False)
+
+    def f(x):
+        return x[:2] * net.b + net.a.sum()
+
+    fast = monograph.compile(f, backend="reference")
+    x = torch.ones(3)
+    torch.testing.assert_close(fast(x), f(x))
+    net.b.data = torch.full((2,), 7.0)
+    torch.testing.assert_close(fast(x), f(x))
