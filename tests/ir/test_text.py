@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from monograph.errors import VerificationError
@@ -110,7 +110,7 @@ def graphs(draw, depth=1, outer=(), top=True):
 
 
 @given(graphs())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_graph_reads_back(graph):
     again = parse(str(graph), OPS.__getitem__)
     assert content(again) == content(graph)
