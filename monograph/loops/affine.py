@@ -216,8 +216,8 @@ class Affine:
             g, inner, low = factored
             return self.add(self.scale(self.mod(inner, k // g), g), low)
         whole = self.build(rest, remainder)
-        inner = whole.args[1] if isinstance(whole, Op) and whole.name == "mod" else None
-        if isinstance(inner, Const) and int(inner.value) % k == 0:  # (x % (m*k)) % k -> x % k
+        modulus = whole.args[1] if isinstance(whole, Op) and whole.name == "mod" else None
+        if isinstance(modulus, Const) and int(modulus.value) % k == 0:      # (x % (m*k)) % k -> x % k
             return self.mod(whole.args[0], k)
         return op("mod", whole, index(k), dtype=INDEX)
 

@@ -13,7 +13,7 @@ After these, views have turned into plain strides wherever strides can express t
 from __future__ import annotations
 
 import math as pymath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from monograph.loops.affine import COMPARE
@@ -153,9 +153,9 @@ def _split(values: Values, roots: list[Root]) -> list[Root]:
 
 
 def _substitute(
-    values: Values, roots: list[Root], replace: dict[Var, Expr], bound: dict[Var, tuple[Var, ...]]
+    values: Values, roots: list[Root], replace: Mapping[Expr, Expr], bound: dict[Var, tuple[Var, ...]]
 ) -> list[Root]:
-    rewriter = Rewriter(values.affine, dict(replace), bound)
+    rewriter = Rewriter(values.affine, replace, bound)
     return [
         Root(rewrite(root.statement, rewriter), tuple(new for v in root.domain for new in bound.get(v, (v,))))
         for root in roots
@@ -204,7 +204,7 @@ def _collapse(values: Values, roots: list[Root]) -> list[Root]:
         used = frozenset(v for root in roots for v in root.domain) | frozenset(
             v for e in _everything(roots) for v in (e.variables if isinstance(e, Reduce) else ()))
         both = values.variable(values.affine.extents[outer] * size, used)
-        replace: dict[Var, Expr] = {outer: values.affine.floordiv(both, size), inner: values.affine.mod(both, size)}
+        replace: dict[Expr, Expr] = {outer: values.affine.floordiv(both, size), inner: values.affine.mod(both, size)}
         roots = _substitute(values, roots, replace, {outer: (), inner: (both,)})
 
 

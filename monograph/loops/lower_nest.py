@@ -74,8 +74,8 @@ class Nest:
         known.update(keep.known)
         rewriter = Rewriter(self.values.affine, known)
         body += [rewrite(root.statement, rewriter) for root in here]
-        for ordering, group in self.groups(opened, rest, in_vector):
-            body.append(self.loop(opened, ordering, group, known, in_vector))
+        for ordering, members in self.groups(opened, rest, in_vector):
+            body.append(self.loop(opened, ordering, members, known, in_vector))
         return body
 
     def passes(self, opened: tuple[Var, ...], roots: Iterable[Root]) -> list[list[Reduce]]:

@@ -191,7 +191,7 @@ def load(
     buffer: Buffer, index: Expr, mask: Expr | None = None, other: Expr | None = None, *, loc: SourceLoc | None = None
 ) -> Load:
     """`buffer[index]`; with `mask`, `other` where it is false (zero of the buffer's dtype by default)."""
-    args = (index,)
+    args: tuple[Expr, ...] = (index,)
     if mask is not None:
         zero = const(False if buffer.dtype is torch.bool else 0, buffer.dtype)
         args = (index, mask, other if other is not None else zero)
