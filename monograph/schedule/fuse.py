@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from monograph.ir.graph import Node, Value
 from monograph.ops import templates
 from monograph.ops.templates import Capability
-from monograph.schedule import epilogue, recompute, rows
+from monograph.schedule import epilogue, recompute, roles, rows
 from monograph.schedule.flow import Flow
 from monograph.schedule.kernel import Domain
 from monograph.schedule.roles import Role
@@ -56,11 +56,17 @@ class Groups:
         self.of: dict[Node, Group] = {}
         self.alive: dict[int, Group] = {}
         self.count = 0
+        self.follows: dict[Node, Node] = {}         # ordered node -> the one before it
+        self.last_ordered: Node | None = None
 
     def open(self, node: Node, role: Role) -> Group:
         """A new group of one node, after everything it reads."""
         group = Group(self.count, role, [node])
         self.count += 1
+        if roles.is_ordered(node):
+            if self.last_ordered is not None:
+                self.follows[node] = self.last_ordered
+            self.last_ordered = node
         for producer in self.producers(node):
             group.before |= producer.before | producer.bit
         self.of[node] = group
@@ -78,7 +84,9 @@ class Groups:
         return sorted(found - {group}, key=lambda other: -self.flow.position[other.nodes[0]])
 
     def sources(self, node: Node) -> Iterator[Node]:
-        """The nodes that compute what `node` reads."""
+        """The nodes that compute what `node` reads, or must have run before it."""
+        if node in self.follows:
+            yield self.follows[node]
         for value in _reads(node):
             producer = self.flow.producer(value)
             if producer is not None:

@@ -1,13 +1,15 @@
 """The order of items: among those that may run, the one that frees most, or takes least, of the arena.
 
-Ties keep the order of the program, so a chain stays a chain.
+Ties keep the order of the program, so a chain stays a chain. Draws from a generator keep their order.
 """
 
 from __future__ import annotations
 
 import heapq
+import itertools
 
 from monograph.ir.graph import Value
+from monograph.schedule import roles
 from monograph.schedule.kernel import Item
 
 __all__ = ["order"]
@@ -26,6 +28,11 @@ def order(items: list[Item], weight: dict[Value, int]) -> list[Item]:
         missing[item] = len(makers)
         for other in makers:
             after[other].append(item)
+    ordered = [item for item in items if any(roles.is_ordered(node) for node in item.nodes)]
+    for first, second in itertools.pairwise(ordered):
+        if second not in after[first]:
+            after[first].append(second)
+            missing[second] += 1
     position = {item: i for i, item in enumerate(items)}
 
     def growth(item: Item) -> int:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import torch
 
+from monograph.errors import CompileError
 from monograph.ir.graph import Graph, Value
 from monograph.ir.types import TensorType
 from monograph.schedule import fuse, memory, outputs, siblings, turning, views
@@ -27,7 +28,11 @@ class Target(Protocol):
 
 
 def plan(graph: Graph, *, target: Target, pack: bool = True) -> Schedule:
-    """Items in order, layouts and places for a static graph. Without `pack` no copy of a weight is kept."""
+    """Items in order, layouts and places for a static graph. Without `pack` no copy of a weight is kept.
+
+    CompileError where a size or a number is only known at run time.
+    """
+    _refuse_unknown(graph)
     graph = outputs.own_outputs(graph)
     facts = flow(graph)
     stored = turning.stored(facts)
@@ -43,6 +48,15 @@ def plan(graph: Graph, *, target: Target, pack: bool = True) -> Schedule:
     _fixed_places(schedule, laid, {output: base for output, (base, _) in moved.items()})
     _arena(schedule, laid, facts)
     return schedule
+
+
+def _refuse_unknown(graph: Graph) -> None:
+    for value in (*graph.inputs, *(result for node in graph.nodes for result in node.results)):
+        loc = value.node.loc if value.node is not None else None
+        if not isinstance(value.type, TensorType):
+            raise CompileError("native programs compute no numbers yet, only tensors", loc=loc)
+        if not value.type.is_static:
+            raise CompileError(f"native programs need static sizes, not {value.type}", loc=loc)
 
 
 def _fixed_places(schedule: Schedule, laid: Laid, moved: dict[Value, Value]) -> None:

@@ -18,7 +18,7 @@ from monograph.ops import families, templates
 from monograph.schedule import views
 from monograph.schedule.views import shape_of
 
-__all__ = ["Role", "is_heavy", "may_raise", "moved_dims", "reduced_dims", "role"]
+__all__ = ["Role", "is_heavy", "is_ordered", "may_raise", "moved_dims", "reduced_dims", "role"]
 
 
 class Role(enum.Enum):
@@ -79,6 +79,11 @@ def may_raise(node: Node) -> bool:
     if node.op.has(Trait.POINTWISE):
         return not node.results[0].tensor.dtype.is_floating_point
     return True
+
+
+def is_ordered(node: Node) -> bool:
+    """Must it keep its place among others of the kind: does it draw from a generator, or act on the world?"""
+    return node.op.has(Trait.RANDOM) or bool(node.op.effects - {Effect.RAISES})
 
 
 def reduced_dims(node: Node) -> tuple[int, ...]:

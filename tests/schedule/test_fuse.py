@@ -140,3 +140,14 @@ def test_complex_numbers_have_no_kernel():
     x = m.input(4, dtype=torch.complex64)
     schedule = m.plan(m.op("mul.Tensor", x, x))
     assert isinstance(schedule.items[0], LibraryCall)
+
+
+def test_draws_keep_their_order():
+    m = Maker()
+    x = m.op("linear.default", m.input(64, 64), m.weight(64, 64))
+    first = m.op("bernoulli.p", x, 0.5)
+    second = m.op("bernoulli.p", m.input(2, 2), 0.5)
+    third = m.op("bernoulli.p", m.op("tanh.default", x), 0.5)
+    schedule = m.plan(m.op("mul.Tensor", first, third), second)
+    drawn = [item.node.result for item in schedule.items if isinstance(item, LibraryCall)]
+    assert drawn == [first, second, third]
