@@ -39,7 +39,7 @@ from monograph.ir.types import TensorType
 
 __all__ = ["ANCHORS", "Capability", "match", "panel_width"]
 
-FLOATS = frozenset({torch.float32})
+FLOATS = frozenset({torch.float32, torch.float64})
 
 
 def _always(node: Node) -> bool:
@@ -85,7 +85,7 @@ def _plain_attention(node: Node) -> bool:
     if not len(query) == len(key) == len(value) == 4:
         return False
     mask = node.operand("attn_mask")
-    if isinstance(mask, Value) and mask.tensor.dtype not in (torch.float32, torch.bool):
+    if isinstance(mask, Value) and mask.tensor.dtype not in (node.results[0].tensor.dtype, torch.bool):
         return False
     if any(size == 0 for size in query + key) or not query[0] == key[0] == value[0] or key[1] != value[1]:
         return False

@@ -20,15 +20,15 @@ def attend(q, k, v, mask=None, *, causal=False, scale=None):
     b, h, s, d = q.shape
     t, e = v.shape[2:]
     shape = attention.Shape(b, h, s, t, d, e, causal)
-    out, lse = torch.full((b, h, s, e), float("nan")), torch.full((b, h, s), float("nan"))
+    out, lse = torch.full((b, h, s, e), float("nan"), dtype=q.dtype), torch.full((b, h, s), float("nan"), dtype=q.dtype)
     inputs = {"q": q, "k": k, "v": v} | ({"mask": mask} if mask is not None else {})
     tensors = inputs | {"out": out, "lse": lse}
     buffers = {name: Buffer(name, x.dtype, x.untyped_storage().size() // x.itemsize) for name, x in tensors.items()}
     operand = {name: Operand(buffers[name], x.expand(b, h, s, t).stride() if name == "mask" else x.stride())
                for name, x in tensors.items()}
-    spec = attention.Spec(shape, F32, operand["q"], operand["k"], operand["v"], operand.get("mask"),
+    spec = attention.Spec(shape, q.dtype, operand["q"], operand["k"], operand["v"], operand.get("mask"),
                           scale if scale is not None else d ** -0.5, tuple(buffers.values()),
-                          attention.plan(shape, F32, TARGET))
+                          attention.plan(shape, q.dtype, TARGET))
 
     def store(name):
         return lambda x, at: [Store(buffers[name], add(*map(mul, at, tensors[name].stride())), x)]
@@ -83,3 +83,8 @@ def test_nan_and_far_scores():
     out, _ = attend(q, k, v)
     expected = F.scaled_dot_product_attention(q, k, v)
     torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
+def test_double():
+    q, k, v = torch.randn(1, 2, 7, 8).double(), torch.randn(1, 2, 19, 8).double(), torch.randn(1, 2, 19, 8).double()
+    torch.testing.assert_close(attend(q, k, v)[0], F.scaled_dot_product_attention(q, k, v))

@@ -21,18 +21,18 @@ def convolve(x, w, bias, *, stride=(1, 1), padding=(0, 0), dilation=(1, 1), grou
     n, c, h, width = x.shape
     o, _, kh, kw = w.shape
     expected = F.relu(F.conv2d(x, w, bias, stride, padding, dilation, groups))
-    out = torch.full(expected.shape, float("nan")).to(memory_format=torch.channels_last)
+    out = torch.full(expected.shape, float("nan"), dtype=x.dtype).to(memory_format=torch.channels_last)
     shape = conv.Shape(n, c, h, width, o, *expected.shape[2:], kh, kw, stride, padding, dilation, groups)
     panel = 16 if o // groups > 8 else 8
-    cut = change(conv.plan(shape, x.stride(), F32, TARGET, panel=None if shape.depthwise else panel))
+    cut = change(conv.plan(shape, x.stride(), x.dtype, TARGET, panel=None if shape.depthwise else panel))
     steps = pack.depthwise(c, kh, kw) if shape.depthwise else pack.conv(o, c, kh, kw, groups, panel)
     weight = packed(steps, w)
-    buffers = [Buffer(name, F32, t.numel()) for name, t in (("x", x), ("w", weight), ("bias", bias), ("y", out))]
-    spec = conv.Spec(shape, F32, buffers[0], x.stride(), buffers[1], tuple(buffers), cut)
+    buffers = [Buffer(name, x.dtype, t.numel()) for name, t in (("x", x), ("w", weight), ("bias", bias), ("y", out))]
+    spec = conv.Spec(shape, x.dtype, buffers[0], x.stride(), buffers[1], tuple(buffers), cut)
 
     def epilogue(acc, at):
-        acc = op("add", acc, load(buffers[2], at[1]), dtype=F32)
-        acc = op("max", acc, const(0.0, F32), dtype=F32)
+        acc = op("add", acc, load(buffers[2], at[1]), dtype=x.dtype)
+        acc = op("max", acc, const(0.0, x.dtype), dtype=x.dtype)
         return [Store(buffers[3], add(*(mul(i, s) for i, s in zip(at, out.stride(), strict=True))), acc)]
 
     kernel = conv.build("c", spec, epilogue, TARGET)
@@ -67,3 +67,8 @@ def test_against_torch(case, channels_last):
 def test_long_reductions_are_cut_into_blocks():
     x = torch.randn(1, 8, 3, 3).to(memory_format=torch.channels_last)
     convolve(x, torch.randn(8, 8, 3, 3), torch.randn(8), padding=(1, 1), change=lambda cut: replace(cut, block=12))
+
+
+def test_double():
+    x = torch.randn(1, 4, 6, 5).double()
+    convolve(x, torch.randn(10, 4, 3, 3).double(), torch.randn(10).double(), padding=(1, 1))

@@ -23,18 +23,18 @@ def product(a, b, *, panel=None, bias=None, interpreted=True):
     n = b.shape[-1]
     batch = tuple(batch)
     cut = gemm.plan(batch, m, n, k, a.dtype, TARGET, panel=panel)
-    out = torch.full((*batch, m, n), float("nan"))
+    out = torch.full((*batch, m, n), float("nan"), dtype=a.dtype)
     data = b if panel is None else packed(pack.gemm(batch, k, n, panel), b)
     tensors = {"a": a, "b": data, "bias": a if bias is None else bias, "c": out}
-    buffers = [Buffer(name, F32, extent(t)) for name, t in tensors.items()]
+    buffers = [Buffer(name, a.dtype, extent(t)) for name, t in tensors.items()]
     strides = b.stride() if panel is None else (*data.stride()[:-3], 0, 0)
     arguments = tuple(buffers if bias is not None else [buffers[0], buffers[1], buffers[3]])
-    spec = gemm.Spec(batch, m, n, k, F32, gemm.Operand(buffers[0], a.stride()), gemm.Operand(buffers[1], strides),
+    spec = gemm.Spec(batch, m, n, k, a.dtype, gemm.Operand(buffers[0], a.stride()), gemm.Operand(buffers[1], strides),
                      panel is not None, arguments, cut)
 
     def epilogue(acc, at):
         if bias is not None:
-            acc = op("add", acc, load(buffers[2], at[-1]), dtype=F32)
+            acc = op("add", acc, load(buffers[2], at[-1]), dtype=a.dtype)
         return [Store(buffers[3], add(*(mul(x, s) for x, s in zip(at, out.stride(), strict=True))), acc)]
 
     kernel = gemm.build("g", spec, epilogue, TARGET)
@@ -63,6 +63,11 @@ def test_strided_rows_and_transposed_a():
     a = a.contiguous().t().contiguous().t()          # k is the strided dim
     out = product(a, b, panel=16)
     torch.testing.assert_close(out, a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_double():
+    a, b, bias = torch.randn(9, 13).double(), torch.randn(13, 21).double(), torch.randn(21).double()
+    torch.testing.assert_close(product(a, b, panel=12, bias=bias), a @ b + bias)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
