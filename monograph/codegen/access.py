@@ -13,10 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-
-from monograph.codegen import casts, transpose
-from monograph.codegen.text import Value, overload_suffix, type_name
+from monograph.codegen import casts, forms
+from monograph.codegen.text import Value
 from monograph.codegen.types import constant, memory
 from monograph.loops.nodes import Buffer, Const, Expr, Load, Store, Var
 
@@ -93,10 +91,6 @@ def _advance(fn: Function, pointer: Value, element: str, depth: int, terms: list
     return found
 
 
-def _offset(fn: Function, pointer: Value, element: str, offset: int) -> Value:
-    return fn.text.emit("ptr", 0, f"getelementptr {element}, {pointer}, i64 {offset}") if offset else pointer
-
-
 # -- loads
 
 def load(fn: Function, expr: Load) -> Lanes:
@@ -122,7 +116,7 @@ def load(fn: Function, expr: Load) -> Lanes:
         assert not isinstance(indices, Value)
         pointers = [_pointers(fn, expr.buffer, i) for i in indices]
         return tuple(
-            _finish(fn, expr, _load_lanes(fn, expr.buffer.dtype, p, m), m, others, u)
+            _finish(fn, expr, forms.load_gathered(fn, expr.buffer.dtype, p, m), m, others, u)
             for u, (p, m) in enumerate(zip(pointers, masks, strict=True))
         )
     base, offset = address(fn, expr.buffer, expr.index)
@@ -131,20 +125,20 @@ def load(fn: Function, expr: Load) -> Lanes:
     for u, m in enumerate(masks):
         first = offset + u * vector.lanes * step
         if step == 1:
-            raw = _load_vector(fn, element, _guarded(fn, guard, _offset(fn, base, element, first)), m)
+            raw = forms.load_vector(fn, element, _guarded(fn, guard, forms.offset_by(fn, base, element, first)), m)
         elif step == -1:
             order = list(range(vector.lanes))[::-1]
-            at = _guarded(fn, guard, _offset(fn, base, element, first - vector.lanes + 1))
+            at = _guarded(fn, guard, forms.offset_by(fn, base, element, first - vector.lanes + 1))
             reversed_mask = fn.text.shuffle(m, None, order) if m is not None else None
-            raw = fn.text.shuffle(_load_vector(fn, element, at, reversed_mask), None, order)
+            raw = fn.text.shuffle(forms.load_vector(fn, element, at, reversed_mask), None, order)
         else:
-            raw = _load_strided(fn, expr, element, base, first, step, m)
+            raw = forms.load_strided(fn, expr, element, base, first, step, m)
         result.append(_finish(fn, expr, raw, m if guard is None else guard, others, u))
     return tuple(result)
 
 
 def _guarded(fn: Function, guard: Value | None, at: Value) -> Value:
-    return fn.text.select(guard, at, _zeros(fn)) if guard is not None else at
+    return fn.text.select(guard, at, forms.zeros(fn)) if guard is not None else at
 
 
 def _finish(
@@ -169,10 +163,10 @@ def _load_scalar(fn: Function, expr: Load, mask: Lanes | None, other: Lanes | No
     text, dtype = fn.text, expr.buffer.dtype
     element = memory(dtype)
     base, offset = address(fn, expr.buffer, expr.index)
-    at = _offset(fn, base, element, offset)
+    at = forms.offset_by(fn, base, element, offset)
     if mask is not None:
         assert isinstance(mask, Value)
-        at = text.select(mask, at, _zeros(fn))
+        at = text.select(mask, at, forms.zeros(fn))
     value = casts.from_memory(text, text.emit(element, 0, f"load {element}, {at}, align {dtype.itemsize}"), dtype)
     if mask is None or other is None or other == constant(0, dtype):
         return value
@@ -180,108 +174,15 @@ def _load_scalar(fn: Function, expr: Load, mask: Lanes | None, other: Lanes | No
     return text.select(mask, value, other)
 
 
-def _zeros(fn: Function) -> Value:
-    """Memory that may always be read: what masked loads are sent to."""
-    fn.text.module.globals["mg.zeros"] = "@mg.zeros = private constant [256 x i8] zeroinitializer, align 64"
-    return Value("@mg.zeros", "ptr")
-
-
-def _load_vector(fn: Function, element: str, at: Value, mask: Value | None) -> Value:
-    text, lanes = fn.text, _lanes(fn)
-    kind = type_name(element, lanes)
-    size = _size(element)
-    if mask is None:
-        return text.emit(element, lanes, f"load {kind}, {at}, align {size}")
-    if size >= 4 or fn.target.has_masks or mask.ref.startswith("<"):
-        name = f"llvm.masked.load.{overload_suffix(element, lanes)}.p0"
-        text.module.declare(name, kind, f"ptr, <{lanes} x i1>, {kind}")
-        arguments = f"ptr align {size} {at.ref}, {mask}, {kind} zeroinitializer"
-        return text.emit(element, lanes, f"call {kind} @{name}({arguments})")
-    steps = ", ".join(f"i64 {lane}" for lane in range(lanes))
-    pointers = text.emit("ptr", lanes, f"getelementptr {element}, {at}, <{lanes} x i64> <{steps}>")
-    return _load_pointers(fn, element, pointers, mask)
-
-
-def _load_strided(
-    fn: Function, expr: Load, element: str, base: Value, first: int, step: int, mask: Value | None
-) -> Value:
-    lanes = _lanes(fn)
-    place = transpose.position(fn, expr) if mask is None else None
-    if place is not None:
-        depth, column = place
-        return _block(fn, depth, element, base, first - column, step)[column]
-    if step == 2 and mask is None and lanes >= 4:
-        # Two overlapping vectors that end at the last element, so that nothing beyond it is read.
-        low = _load_vector(fn, element, _offset(fn, base, element, first), None)
-        high = _load_vector(fn, element, _offset(fn, base, element, first + lanes - 1), None)
-        half = lanes // 2
-        return fn.text.shuffle(low, high, [2 * i for i in range(half)] + [lanes + 2 * i + 1 for i in range(half)])
-    if mask is None:
-        return _gather_lanes(fn, element, [_offset(fn, base, element, first + lane * step) for lane in range(lanes)])
-    at = _offset(fn, base, element, first)
-    steps = ", ".join(f"i64 {lane * step}" for lane in range(lanes))
-    pointers = fn.text.emit("ptr", lanes, f"getelementptr {element}, {at}, <{lanes} x i64> <{steps}>")
-    return _load_pointers(fn, element, pointers, mask)
-
-
-def _block(fn: Function, depth: int, element: str, base: Value, first: int, step: int) -> tuple[Value, ...]:
-    """A transposed block, loaded in front of the copies that share it."""
-    known = fn.scopes[depth].blocks
-    key = (base.ref, element, first, step)
-    if key not in known:
-        made = fn.at(depth, lambda: transpose.rows(fn.text, element, _lanes(fn), _size(element), base, first, step))
-        assert not isinstance(made, Value)
-        known[key] = made
-    return known[key]
-
-
 def _pointers(fn: Function, buffer: Buffer, index: Value) -> Value:
     return fn.text.emit("ptr", index.lanes, f"getelementptr {memory(buffer.dtype)}, {fn.pointers[buffer]}, {index}")
-
-
-def _load_lanes(fn: Function, dtype: torch.dtype, pointers: Value, mask: Value | None) -> Value:
-    element = memory(dtype)
-    if fn.target.has_gather and _size(element) >= 4:
-        return _gather(fn, element, pointers, mask)
-    return _load_pointers(fn, element, pointers, mask)
-
-
-def _gather(fn: Function, element: str, pointers: Value, mask: Value | None) -> Value:
-    lanes = pointers.lanes
-    kind = type_name(element, lanes)
-    where = mask if mask is not None else Value("splat (i1 true)", "i1", lanes)
-    name = f"llvm.masked.gather.{overload_suffix(element, lanes)}.v{lanes}p0"
-    fn.text.module.declare(name, kind, f"<{lanes} x ptr>, <{lanes} x i1>, {kind}")
-    arguments = f"{_aligned(pointers, _size(element))}, {where}, {kind} zeroinitializer"
-    return fn.text.emit(element, lanes, f"call {kind} @{name}({arguments})")
-
-
-def _aligned(pointers: Value, size: int) -> str:
-    return f"{pointers.type} align {size} {pointers.ref}"
-
-
-def _load_pointers(fn: Function, element: str, pointers: Value, mask: Value | None) -> Value:
-    """One load per lane; lanes that are masked out read zeros."""
-    text = fn.text
-    if mask is not None:
-        pointers = text.select(mask, pointers, fn.splat(_zeros(fn), pointers.lanes))
-    return _gather_lanes(fn, element, [text.extract(pointers, lane) for lane in range(pointers.lanes)])
-
-
-def _gather_lanes(fn: Function, element: str, pointers: list[Value]) -> Value:
-    text = fn.text
-    result = Value("poison", element, len(pointers))
-    for lane, at in enumerate(pointers):
-        one = text.emit(element, 0, f"load {element}, {at}, align {_size(element)}")
-        result = text.insert(result, one, lane)
-    return result
 
 
 def prefetch(fn: Function, buffer: Buffer, index: Expr) -> None:
     """Ask for the memory of an affine index (of lane 0), without waiting for it."""
     base, offset = address(fn, buffer, index)
     fn.text.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
-    place = _offset(fn, base, memory(buffer.dtype), offset)
+    place = forms.offset_by(fn, base, memory(buffer.dtype), offset)
     fn.text.line(f"call void @llvm.prefetch.p0({place}, i32 0, i32 3, i32 1)")
 
 
@@ -323,26 +224,26 @@ def _store_vectors(
     step: int | None, indices: Lanes | None, base: Value | None, offset: int,
 ) -> None:
     element = memory(statement.buffer.dtype)
-    lanes = _lanes(fn)
+    lanes = forms.lanes_of(fn)
     for u, (value, mask) in enumerate(zip(values, masks, strict=True)):
         if step is GATHER:
             assert indices is not None and not isinstance(indices, Value)
-            _scatter(fn, element, value, _pointers(fn, statement.buffer, indices[u]), mask)
+            forms.scatter(fn, element, value, _pointers(fn, statement.buffer, indices[u]), mask)
             continue
         assert base is not None
         first = offset + u * lanes * step
         if step == 1:
-            _store_vector(fn, element, value, _offset(fn, base, element, first), mask)
+            forms.store_vector(fn, element, value, forms.offset_by(fn, base, element, first), mask)
         elif step == -1:
             order = list(range(lanes))[::-1]
-            at = _offset(fn, base, element, first - lanes + 1)
+            at = forms.offset_by(fn, base, element, first - lanes + 1)
             backwards = fn.text.shuffle(mask, None, order) if mask is not None else None
-            _store_vector(fn, element, fn.text.shuffle(value, None, order), at, backwards)
+            forms.store_vector(fn, element, fn.text.shuffle(value, None, order), at, backwards)
         else:
-            at = _offset(fn, base, element, first)
+            at = forms.offset_by(fn, base, element, first)
             steps = ", ".join(f"i64 {lane * step}" for lane in range(lanes))
             pointers = fn.text.emit("ptr", lanes, f"getelementptr {element}, {at}, <{lanes} x i64> <{steps}>")
-            _scatter(fn, element, value, pointers, mask)
+            forms.scatter(fn, element, value, pointers, mask)
 
 
 def _store_scalar(fn: Function, statement: Store, value: Value, mask: Lanes | None) -> None:
@@ -355,40 +256,7 @@ def _store_scalar(fn: Function, statement: Store, value: Value, mask: Lanes | No
         take, skip = text.label("take"), text.label("skip")
         text.line(f"br {mask}, label %{take}, label %{skip}")
         text.place(take)
-    text.line(f"store {value}, {_offset(fn, base, element, offset)}, align {_size(element)}")
+    text.line(f"store {value}, {forms.offset_by(fn, base, element, offset)}, align {forms.size_of(element)}")
     if skip is not None:
         text.line(f"br label %{skip}")
         text.place(skip)
-
-
-def _store_vector(fn: Function, element: str, value: Value, at: Value, mask: Value | None) -> None:
-    size = _size(element)
-    if mask is None:
-        fn.text.line(f"store {value}, {at}, align {size}")
-        return
-    name = f"llvm.masked.store.{overload_suffix(element, value.lanes)}.p0"
-    fn.text.module.declare(name, "void", f"{value.type}, ptr, <{value.lanes} x i1>")
-    fn.text.line(f"call void @{name}({value}, ptr align {size} {at.ref}, {mask})")
-
-
-def _scatter(fn: Function, element: str, value: Value, pointers: Value, mask: Value | None) -> None:
-    text, size = fn.text, _size(element)
-    if mask is None and not fn.target.has_gather:
-        for lane in range(value.lanes):
-            text.line(f"store {text.extract(value, lane)}, {text.extract(pointers, lane)}, align {size}")
-        return
-    where = mask if mask is not None else Value("splat (i1 true)", "i1", value.lanes)
-    name = f"llvm.masked.scatter.{overload_suffix(element, value.lanes)}.v{value.lanes}p0"
-    text.module.declare(name, "void", f"{value.type}, <{value.lanes} x ptr>, <{value.lanes} x i1>")
-    text.line(f"call void @{name}({value}, {_aligned(pointers, size)}, {where})")
-
-
-def _lanes(fn: Function) -> int:
-    assert fn.vector is not None
-    return fn.vector.lanes
-
-
-def _size(element: str) -> int:
-    return {"double": 8, "float": 4, "half": 2}.get(element) or int(element[1:]) // 8
-
-

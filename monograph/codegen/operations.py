@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from monograph.codegen import casts
+from monograph.codegen import casts, division
 from monograph.codegen.intervals import ANY, Interval
 from monograph.codegen.mathbuilder import Math
 from monograph.codegen.text import Value
@@ -43,8 +43,8 @@ def apply(fn: Function, expr: Op) -> Lanes:
     code = CODE.get(expr.name)
     if code is None:
         raise CompileError(f"no code for operation {expr.name!r}")
-    if expr.name in UNSIGNED_DIVISION and _divides_plainly(fn, expr):
-        code = UNSIGNED_DIVISION[expr.name]
+    if expr.name in division.UNSIGNED and division.is_plain(fn.facts.intervals, expr):
+        code = division.UNSIGNED[expr.name]
     elif expr.name == "cast":
         code = partial(_cast, bounds=fn.facts.intervals.of(expr.args[0]))
     operands = [fn.value(a) for a in expr.args]
@@ -151,101 +151,6 @@ def extreme(m: Math, which: str, dtype: torch.dtype, a: Value, b: Value, *, nan_
     return text.select(text.compare("uno", b, b), a, picked)
 
 
-# -- integer division: never traps
-
-def _is_literal(expr: Expr) -> bool:
-    return isinstance(expr, Const) and expr.value not in (0, -1)
-
-
-def divide(m: Math, expr: Op, a: Value, b: Value) -> tuple[Value, Value]:
-    """Quotient to zero, and remainder."""
-    text, dtype = m.text, expr.dtype
-    one, zero = constant(1, dtype, a.lanes), constant(0, dtype, a.lanes)
-    if _is_literal(expr.args[1]):
-        opcode = "udiv" if is_unsigned(dtype) else "sdiv"
-        quotient = _quotient(m, opcode, a, b)
-        return quotient, text.binary("sub", a, text.binary("mul", quotient, b))
-    safe = text.select(text.compare("eq", b, zero), one, b)
-    if is_unsigned(dtype):
-        quotient = _quotient(m, "udiv", a, safe)
-    else:
-        minus = text.compare("eq", b, constant(-1, dtype, a.lanes))
-        quotient = _quotient(m, "sdiv", a, text.select(minus, one, safe))
-        quotient = text.select(minus, text.binary("sub", zero, a), quotient)
-    return quotient, text.binary("sub", a, text.binary("mul", quotient, safe))
-
-
-def _quotient(m: Math, opcode: str, a: Value, b: Value) -> Value:
-    """Vectors of up to 32 bits divide in f64, which is exact: x86 has no vector integer division."""
-    bits = casts.WIDTH[a.element]
-    if not a.lanes or bits > 32 or b.ref.startswith("splat"):
-        return m.text.binary(opcode, a, b)
-    to, back = ("uitofp", "fptoui") if opcode == "udiv" else ("sitofp", "fptosi")
-    x, y = m.text.convert(to, a, "double"), m.text.convert(to, b, "double")
-    quotient = m.text.binary("fdiv", x, y)
-    if bits == 32 and opcode == "udiv":
-        return m.text.convert(back, quotient, a.element)
-    wide = m.text.convert("fptosi", quotient, "i32")
-    return casts.resize(m.text, wide, a.element, unsigned=False)
-
-
-def _truncdiv(m: Math, expr: Op, a: Value, b: Value) -> Value:
-    return divide(m, expr, a, b)[0]
-
-
-def _rem(m: Math, expr: Op, a: Value, b: Value) -> Value:
-    return divide(m, expr, a, b)[1]
-
-
-def _power_of_two(expr: Op) -> int | None:
-    divisor = expr.args[1]
-    if isinstance(divisor, Const) and int(divisor.value) > 0 and int(divisor.value) & (int(divisor.value) - 1) == 0:
-        return int(divisor.value).bit_length() - 1
-    return None
-
-
-def _floordiv(m: Math, expr: Op, a: Value, b: Value) -> Value:
-    shift = _power_of_two(expr)
-    if shift is not None:
-        return m.text.binary("lshr" if is_unsigned(expr.dtype) else "ashr", a, constant(shift, expr.dtype, a.lanes))
-    quotient, remainder = divide(m, expr, a, b)
-    if is_unsigned(expr.dtype):
-        return quotient
-    below = _opposite(m, expr, remainder, b)
-    return m.text.binary("add", quotient, m.text.convert("sext", below, a.element))
-
-
-def _mod(m: Math, expr: Op, a: Value, b: Value) -> Value:
-    shift = _power_of_two(expr)
-    if shift is not None:
-        return m.text.binary("and", a, constant((1 << shift) - 1, expr.dtype, a.lanes))
-    remainder = divide(m, expr, a, b)[1]
-    if is_unsigned(expr.dtype):
-        return remainder
-    wrong = _opposite(m, expr, remainder, b)
-    return m.text.select(wrong, m.text.binary("add", remainder, b), remainder)
-
-
-def _opposite(m: Math, expr: Op, remainder: Value, b: Value) -> Value:
-    """Where the remainder is not zero and has not the divisor's sign."""
-    zero = constant(0, expr.dtype, b.lanes)
-    signs = m.text.compare("slt", m.text.binary("xor", remainder, b), zero)
-    return m.text.binary("and", signs, m.text.compare("ne", remainder, zero))
-
-
-def _divides_plainly(fn: Function, expr: Op) -> bool:
-    """No negative number divided by a positive literal: all four divisions are unsigned ones."""
-    divisor = expr.args[1]
-    plain = isinstance(divisor, Const) and divisor.value > 0 and _power_of_two(expr) is None
-    return plain and fn.facts.intervals.of(expr.args[0])[0] >= 0
-
-
-UNSIGNED_DIVISION: dict[str, Code] = {
-    name: lambda m, expr, a, b, opcode=opcode: m.text.binary(opcode, a, b)
-    for name, opcode in (("floordiv", "udiv"), ("truncdiv", "udiv"), ("mod", "urem"), ("rem", "urem"))
-}
-
-
 def _shift(name: str) -> Code:
     def code(m: Math, expr: Op, a: Value, b: Value) -> Value:
         text, dtype = m.text, expr.dtype
@@ -325,7 +230,7 @@ CODE: dict[str, Code] = {
     "neg": _neg, "abs": _abs, "fma": _intrinsic("fma"), "copysign": _intrinsic("copysign"),
     "min": _extreme("min"), "max": _extreme("max"),
     "fmin": _extreme("min", nan_wins=False), "fmax": _extreme("max", nan_wins=False),
-    "truncdiv": _truncdiv, "floordiv": _floordiv, "rem": _rem, "mod": _mod,
+    **division.CODE,
     **{name: _comparison(name) for name in COMPARISONS},
     "and": _bits("and"), "or": _bits("or"), "xor": _bits("xor"), "not": _not,
     "shl": _shift("shl"), "shr": _shift("shr"),
