@@ -81,6 +81,18 @@ def _mean(b: Builder, node: Node) -> Value:
     return to_dtype(b, b.call("aten.div.Tensor", total, count_of(x, dims)), dtype)
 
 
+def _adaptive_avg_pool3d(b: Builder, node: Node) -> Value | None:
+    """Windows of equal size where the sizes divide."""
+    x = _operand(node)
+    pairs = list(zip(x.tensor.shape[-3:], node.attributes["output_size"]))
+    windows: list[int] = []
+    for size, wanted in pairs:
+        if not isinstance(size, int) or not isinstance(wanted, int) or wanted == 0 or size % wanted or size == 0:
+            return None
+        windows.append(size // wanted)
+    return b.call("aten.avg_pool3d.default", x, tuple(windows), tuple(windows))
+
+
 def _moments(b: Builder, node: Node, root: bool, mean_too: bool) -> Value | tuple[Value, ...] | None:
     x = _operand(node)
     dtype = x.tensor.dtype
@@ -129,6 +141,7 @@ def _std_mean(b: Builder, node: Node) -> Value | tuple[Value, ...] | None:
 RULES = {
     "aten.mean.default": _mean,
     "aten.mean.dim": _mean,
+    "aten._adaptive_avg_pool3d.default": _adaptive_avg_pool3d,
     "aten.var.correction": _var,
     "aten.std.correction": _std,
     "aten.var_mean.correction": _var_mean,

@@ -317,6 +317,36 @@ def _log_ndtr(m: _Real, x: Value) -> Value:
     return m.where(m.call("aten.lt.Scalar", x, -1.0), tail, body)
 
 
+# --- derivatives of log gamma ---------------------------------------------------------------------
+
+def _polygamma(b: Builder, node: Node) -> Value | None:
+    """digamma for n = 0, trigamma for n = 1; the others stay whole"""
+    order = node.attributes["n"]
+    if order not in (0, 1):
+        return None
+    return _rule((lambda m, x: m.of("digamma", x)) if order == 0 else _trigamma)(b, node)
+
+
+def _trigamma(m: _Real, x: Value) -> Value:
+    """Six steps up by 1 / x^2, then the asymptotic series; reflected below 1/2: pi^2 / sin^2(pi x) - trigamma(1 - x)"""
+    low = m.call("aten.lt.Scalar", x, 0.5)
+    sine = m.of("sin", m.mul(x, PI))
+    reflected = m.div(PI * PI, m.mul(sine, sine))
+    y = m.where(low, m.add(m.of("neg", x), 1.0), x)
+    total: Value | None = None
+    for _ in range(6):
+        step = m.div(1.0, m.mul(y, y))
+        total = step if total is None else m.add(total, step)
+        y = m.add(y, 1.0)
+    inverse = m.div(1.0, m.mul(y, y))
+    tail = m.add(m.mul(inverse, -1 / 42), 1 / 30)
+    tail = m.add(m.mul(m.mul(inverse, tail), -1.0), 1 / 6)
+    tail = m.add(m.add(m.mul(inverse, tail), 1.0), m.div(0.5, y))
+    assert total is not None
+    total = m.add(total, m.div(tail, y))
+    return m.where(low, m.sub(reflected, total), total)
+
+
 FORMULAS: dict[str, Formula] = {
     "i0": _grown(_i0e), "special_i0e": _i0e, "special_i1": _grown(_i1e), "special_i1e": _i1e,
     "special_modified_bessel_i0": _grown(_i0e), "special_modified_bessel_i1": _grown(_i1e),
@@ -328,4 +358,7 @@ FORMULAS: dict[str, Formula] = {
     "special_erfcx": _erfcx, "special_log_ndtr": _log_ndtr,
 }
 
-RULES = {f"aten.{name}.default": _rule(formula) for name, formula in FORMULAS.items()}
+RULES: dict[str, Callable[[Builder, Node], Value | None]] = {
+    "aten.polygamma.default": _polygamma,
+    **{f"aten.{name}.default": _rule(formula) for name, formula in FORMULAS.items()},
+}

@@ -6,7 +6,14 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from monograph.ir.graph import Node, Value
-from monograph.ops import decompose_activation, decompose_move, decompose_norm, decompose_reduce, decompose_special
+from monograph.ops import (
+    decompose_activation,
+    decompose_linear,
+    decompose_move,
+    decompose_norm,
+    decompose_reduce,
+    decompose_special,
+)
 from monograph.ops.build import Builder
 
 __all__ = ["RULES", "Rule"]
@@ -15,6 +22,7 @@ Rule: TypeAlias = "Callable[[Builder, Node], Value | tuple[Value | None, ...] | 
 
 RULES: dict[str, Rule] = {
     **decompose_activation.RULES,
+    **decompose_linear.RULES,
     **decompose_move.RULES,
     **decompose_norm.RULES,
     **decompose_reduce.RULES,

@@ -59,6 +59,10 @@ def compare(call, *types, rtol=1e-5, atol=1e-6):
     "aten.mish_backward.default(%x0, %x1)",
     "aten.repeat.default(%x0, [2, 1, 3, 1])", "aten.stack.default([%x0, %x1], -2)",
     "aten.diagonal_scatter.default(%x0, %x5, 1, 2, 1)", "aten.diagonal_scatter.default(%x0, %x6, -1, 0, 2)",
+    "aten.addbmm.default(%x7, %x0, %x8, beta=0.5, alpha=2)", "aten._cdist_forward.default(%x0, %x3, 2.0, None)",
+    "aten._cdist_forward.default(%x0, %x3, 0.0, None)", "aten._cdist_forward.default(%x0, %x3, 1.5, None)",
+    "aten._cdist_forward.default(%x0, %x3, inf, None)",
+    "aten.polygamma.default(0, %x0)", "aten.polygamma.default(1, %x0)",
     "aten.diagonal_backward.default(%x5, [2, 3, 4], 1, 2, 1)",
     "aten.logsumexp.default(%x0, [1])", "aten.linalg_vector_norm.default(%x0)", "aten.tril.default(%x0, -1)",
     "aten.slice_scatter.default(%x0, %x3, 1, 1, 3)", "aten.select_scatter.default(%x0, %x4, 1, -2)",
@@ -67,7 +71,7 @@ def compare(call, *types, rtol=1e-5, atol=1e-6):
 ])
 def test_values_of_float_ops(call):
     compare(call, "f32[2, 3, 4]", "f32[2, 3, 4]", "f32[3, 4]", "f32[2, 2, 4]", "f32[2, 4]", "f32[2, 2]",
-            "f32[3, 1]")
+            "f32[3, 1]", "f32[3, 5]", "f32[2, 4, 5]")
 
 
 @pytest.mark.parametrize("call", [
@@ -75,7 +79,7 @@ def test_values_of_float_ops(call):
     "aten._native_batch_norm_legit_no_training.default(%x0, %x1, %x1, %x1, %x1, 0.1, 1e-5)",
     "aten._native_batch_norm_legit_functional.default(%x0, %x1, %x1, %x1, %x1, True, 0.1, 1e-5)",
     "aten._native_batch_norm_legit.no_stats(%x0, %x1, None, True, 0.1, 1e-5)",
-    "aten._adaptive_avg_pool2d.default(%x0, [2, 2])",
+    "aten._adaptive_avg_pool2d.default(%x0, [2, 2])", "aten._adaptive_avg_pool3d.default(%x0, [3, 2, 1])",
     "aten.upsample_nearest2d.default(%x0, [8, 10])",
     "aten.upsample_bilinear2d.default(%x0, [8, 7], False)",
     "aten.pixel_shuffle.default(%x2, 2)",
