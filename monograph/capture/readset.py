@@ -98,8 +98,9 @@ class ReadSet:
             self._entry(key, table, name, value, path)
             if name in HOOK_TABLES and not value:
                 return
-        elif not self._member(key, instance, table, name, path):
-            self._class_attribute(key, instance, table, name, value, path)
+        else:
+            if not self._member(key, instance, table, name, path):
+                self._class_attribute(key, instance, table, name, value, path)
             return
         self.reach(value, path)
 
@@ -113,9 +114,6 @@ class ReadSet:
         if table is None:
             return
         if self._member(key, instance, table, name, path):
-            for kind in MODULE_TABLES:
-                if name in table[kind]:
-                    self.reach(table[kind][name], path)
             return
         tables = [table, *(table[kind] for kind in MODULE_TABLES if kind in table)]
         tables += [cls.__dict__ for cls in type(instance).__mro__ if is_user_class(cls)]
@@ -140,7 +138,7 @@ class ReadSet:
             self.facts[key] = Fact(path, f"{{0}}[{quote(name)}]", (table,), "same", value, (table,))
 
     def _member(self, key: Any, instance: Any, table: dict[str, Any], name: str, path: str) -> bool:
-        """Note a parameter, buffer or submodule."""
+        """Note a parameter, buffer or submodule; whether `name` is one."""
         if not isinstance(instance, nn.Module):
             return False
         for kind in MODULE_TABLES:
@@ -148,6 +146,7 @@ class ReadSet:
             if members is not None and name in members:
                 if not self.journal.written(members, name, members[name]):
                     self._entry(key, members, name, members[name], path)
+                    self.reach(members[name], path)
                 return True
         return False
 
