@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph import compat, errors
-from monograph.capture.dims import dims
+from monograph.capture.dims import dims, is_symbolic
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.storage import Storage
 from monograph.capture.tree import flatten
@@ -70,6 +70,9 @@ class Seal:
     def place(self, leaf: torch.Tensor, number: int) -> Fresh | InputView:
         """Where a tensor made inside lies."""
         storage, layout = self.tracer.memory.of(leaf), Layout.of(leaf)
+        if is_symbolic(layout.offset) and (storage.input is not None or self.fresh[compat.storage_id(leaf)][1] is not None):
+            raise errors.DataDependentError("a result is a view at a place that only the run knows",
+                                            loc=self.tracer.record.loc, hint="return a clone() of it")
         sizes, strides = dims(layout.sizes), dims(layout.strides)
         if storage.input is not None:
             offset = layout.offset

@@ -14,7 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
-from monograph.capture import blame, handlers
+from monograph.capture import blame, dynamic, handlers
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -29,6 +29,8 @@ LEAVES_TORCH: dict[Any, str] = {
     Tensor.__dlpack__: "__dlpack__()", Tensor.__repr__: "repr()", Tensor.__format__: "format()",
     Tensor.__reduce_ex__: "pickling", Tensor.__deepcopy__: "deepcopy()",
 }
+
+INDEX_DTYPES = frozenset({torch.int64, torch.int32, torch.int16, torch.int8})
 
 # They read the memory of a tensor of indices without asking through an op.
 READS_INDICES = frozenset({torch.tensor_split, Tensor.tensor_split})
@@ -56,6 +58,12 @@ class UserMode(TorchFunctionMode):
         if func is Tensor.data.__set__ and not isinstance(args[0], compat.FakeTensor):     # type: ignore[attr-defined]
             raise errors.UnsupportedError("`.data =` on a tensor that is not an argument",
                                           loc=blame.location(blame.user_frame(2)))
+        if func is Tensor.__getitem__ or func is Tensor.__setitem__:
+            selected = self.select(args[0], args[1])
+            if selected is not None:
+                x, index = selected
+                with torch._C.DisableTorchFunction():
+                    return x[index] if func is Tensor.__getitem__ else x.__setitem__(index, args[2])
         if torch.is_grad_enabled() or func in AUTOGRAD:
             if func is LSTM:
                 with compat.without_onednn():
@@ -63,6 +71,22 @@ class UserMode(TorchFunctionMode):
             return func(*args, **kwargs)
         with compat.below_autograd():
             return func(*args, **kwargs)
+
+    def select(self, x: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple[Any, ...]] | None:
+        """`x` and `index` once its entries that are traced numbers are gone; None when there is none."""
+        with torch._C.DisableTorchFunction():
+            found = dynamic.split_index(x, index, self.is_traced_number)
+            if found is None or (torch.is_grad_enabled() and x.requires_grad):
+                return None
+            self.tracer.record.loc = blame.location(blame.user_frame(3))
+            for dim, number in found[0]:
+                x = dynamic.select(self.tracer, x, dim, number)
+            return x, found[1] or (Ellipsis,)
+
+    def is_traced_number(self, entry: Any) -> bool:
+        """A tensor without dims holding an integer that the program does not say itself."""
+        return (isinstance(entry, torch.Tensor) and entry.dim() == 0 and entry.dtype in INDEX_DTYPES
+                and self.tracer.known(self.tracer.lift(entry)) is None)
 
     def leaves(self, func: Any) -> errors.UnsupportedError:
         frame = blame.user_frame(3)

@@ -21,7 +21,7 @@ from monograph.capture.recorder import Recorder, type_of
 from monograph.ir.graph import Value
 from monograph.ops import table
 
-__all__ = ["NO_STEP", "Step", "flat_to_layout", "gather", "inverse", "layout_to_flat", "replay", "scatter"]
+__all__ = ["NO_STEP", "DynamicIndex", "Step", "flat_to_layout", "gather", "inverse", "layout_to_flat", "replay", "scatter"]
 
 aten = torch.ops.aten
 
@@ -55,9 +55,21 @@ class Step:
     part_sizes: tuple[tuple[Any, ...], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class DynamicIndex:
+    """The index of a select that only the run knows: i64[1], not negative."""
+
+    value: Value
+
+
 def replay(record: Recorder, step: Step, parent: Value) -> Value:
     """The value of the step's layout, given that of its parent."""
     func, layout = step.func, step.layout
+    if func is aten.select.int and isinstance(step.args[1], DynamicIndex):
+        sizes = _with_one(step)
+        row = record.emit("aten.index_select.default", parent, step.args[0], step.args[1].value, sizes=sizes,
+                          dtype=layout.dtype)
+        return record.reshape(row, layout.sizes)
     if func in RESHAPES:
         return record.reshape(parent, layout.sizes)
     if func is aten._conj.default:
@@ -80,6 +92,19 @@ def _scatter_rule(name: str) -> Inverse:
     def rule(record: Recorder, parent: Callable[[], Value], new: Value, step: Step) -> Value:
         return record.emit(name, parent(), new, *step.args, like=step.parent, **step.kwargs)
     return rule
+
+
+def _with_one(step: Step) -> list[Any]:
+    """The sizes of the parent with 1 in place of the selected dim."""
+    return [1 if axis == step.args[0] else size for axis, size in enumerate(step.parent.sizes)]
+
+
+def _select_back(record: Recorder, parent: Callable[[], Value], new: Value, step: Step) -> Value:
+    axis, index = step.args
+    if isinstance(index, DynamicIndex):
+        row = record.reshape(new, _with_one(step))
+        return record.emit("aten.index_copy.default", parent(), axis, index.value, row, like=step.parent)
+    return record.emit("aten.select_scatter.default", parent(), new, axis, index, like=step.parent)
 
 
 def _permute_back(record: Recorder, parent: Callable[[], Value], new: Value, step: Step) -> Value:
@@ -122,7 +147,7 @@ def _part_back(record: Recorder, parent: Callable[[], Value], new: Value, step: 
 
 INVERSES: dict[Any, Inverse] = {
     aten.slice.Tensor: _scatter_rule("aten.slice_scatter.default"),
-    aten.select.int: _scatter_rule("aten.select_scatter.default"),
+    aten.select.int: _select_back,
     aten.diagonal.default: _scatter_rule("aten.diagonal_scatter.default"),
     aten.transpose.int: _transpose_back,
     aten.t.default: _t_back,

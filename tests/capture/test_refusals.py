@@ -94,6 +94,11 @@ def test_numbers_written_in_the_code_are_known() -> None:
         trace(fn, (ramp(4, 3),), {})
 
 
+def test_a_view_at_an_unknown_place_is_not_returned() -> None:
+    with pytest.raises(errors.DataDependentError, match="view at a place"), torch.no_grad():
+        trace(lambda x, i: x[i], (ramp(4, 3), torch.tensor(1)), {})
+
+
 class Wrapped(torch.Tensor):
     pass
 

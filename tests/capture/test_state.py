@@ -66,7 +66,8 @@ def calls_backward(layer: Layer, x: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize(("action", "name"), [
-    (sets_attribute, "last"), (sets_buffer, "total"), (sets_entry, "cache"), (appends, "history"), (winds_back, "restores a state"),
+    (sets_attribute, "last"), (sets_buffer, "total"), (sets_entry, "cache"), (appends, "history"),
+    (winds_back, "restores a state"),
     (draws_in_python, "random"), (calls_backward, "gradient of"),
 ])
 def test_marks_are_removed_and_named(action: Any, name: str) -> None:

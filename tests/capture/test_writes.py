@@ -240,6 +240,32 @@ def seeded_inside(x):
     return a, b, c, d
 
 
+@case(lambda: (torch.zeros(2, 8, 4), ramp(2, 4), torch.tensor(3)))
+def cache_row_by_number(cache, keys, position):
+    cache[:, position] = keys
+    row = cache[:, position]
+    row.add_(1)
+    return cache.sum(1), row * 1
+
+
+@case(lambda: (ramp(4, 3), torch.tensor(2), torch.tensor(-2, dtype=torch.int32)))
+def two_names_of_one_row(x, i, j):
+    a, b = x[i], x[j]
+    a.add_(1)
+    b.mul_(2)
+    x[-1].sub_(3)
+    return a * 1, b * 1, x * 1
+
+
+@case(lambda: (ramp(4, 4), torch.tensor(1), torch.tensor(-1)))
+def mixed_with_other_indices(x, i, j):
+    y = x * 1
+    y[i, j] = 7.0
+    y[..., i] += 1
+    y[i][1:].zero_()
+    return y, y[j, None, 1:] * 1, y[torch.tensor([0, 1]), i], (x * 2)[i]
+
+
 @pytest.mark.parametrize(("fn", "make"), CASES, ids=[fn.__name__ for fn, _ in CASES])
 def test_writes(fn: Any, make: Any) -> None:
     with torch.no_grad():
