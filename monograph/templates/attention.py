@@ -105,8 +105,9 @@ def plan(shape: Shape, dtype: torch.dtype, target: Machine) -> Plan:
     keys = shape.t
     if shape.t > KEY_BLOCK:
         keys = KEY_BLOCK - KEY_BLOCK % nr
-        while 0 < shape.t % keys < nr:                       # the last block must hold a whole panel
+        while keys and 0 < shape.t % keys < nr:              # the last block must hold a whole panel
             keys -= nr
+        keys = keys or shape.t
     flops = 2 * shape.b * shape.h * shape.s * shape.t * (shape.d + shape.e)
     return Plan(chosen.mr, chosen.nv, nr, min(width, shape.e), keys, rows, shape.s <= DOT_ROWS, flops >= SERIAL_FLOPS)
 
