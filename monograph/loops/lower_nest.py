@@ -64,7 +64,7 @@ class Nest:
         body: list[Stmt] = []
         known = dict(known)
         roots = [Root(rewrite(root.statement, Rewriter(self.values.affine, known)), root.domain) for root in roots]
-        keep = _Keep(self, opened, in_vector)
+        keep = _Keep(self, opened, in_vector or not opened)
         passes = self.passes(opened, roots)
         here = [root for root in roots if set(root.domain) <= set(opened)]
         rest = [root for root in roots if root not in here]
@@ -125,7 +125,6 @@ class Nest:
         exprs = [e for root in roots for e in expressions(root.statement)]
         inner = self.scans(loop, variable, exprs, known)
         loop.body = self.block((*opened, variable), roots, inner, in_vector or vector)
-        loop.yields = [Rewriter(self.values.affine, inner)(e) for e in loop.yields]
         if vector:
             loop.unroll = self.unroll(variable, exprs)
         return loop
@@ -142,20 +141,30 @@ class Nest:
         return For(variable, index(0), index(self.values.affine.extents[variable]), kind)   # type: ignore[arg-type]
 
     def scans(self, loop: For, variable: Var, exprs: Iterable[Expr], known: Known) -> Known:
-        """Carry the scans over `variable` in `loop`; what is known inside it."""
+        """Carry the scans over `variable` in `loop`; what is known inside it.
+
+        Pieces of one domain run scans of one name over different elements: what tells scans apart is what they compute.
+        """
         inner = dict(known)
+        steps: dict[tuple[Expr, ...], list[Expr]] = {}
         for expr in postorder(exprs):
-            if not isinstance(expr, Scan) or expr.variable is not variable or expr in inner:
-                continue
-            if slot(expr.token, 0, expr.inits[0].dtype) not in inner:
-                before = Rewriter(self.values.affine, known)
-                for position, init in enumerate(expr.inits):
-                    name = f"scan{next(self._names)}"
-                    loop.carried.append(Carried(name, init.dtype, before(init)))
-                    inner[slot(expr.token, position, init.dtype)] = carry(loop, len(loop.carried) - 1)
-                loop.yields += list(expr.nexts)
-            inner[expr] = Rewriter(self.values.affine, inner)(expr.nexts[expr.position])
+            if isinstance(expr, Scan) and expr.variable is variable and expr not in inner:
+                if expr.args not in steps:
+                    steps[expr.args] = self.step(loop, expr, known, inner)
+                inner[expr] = steps[expr.args][expr.position]
         return inner
+
+    def step(self, loop: For, scan: Scan, known: Known, inner: Known) -> list[Expr]:
+        """Add the states of a scan to `loop`; the states after one step."""
+        before = Rewriter(self.values.affine, known)
+        states: Known = {}
+        for position, init in enumerate(scan.inits):
+            loop.carried.append(Carried(f"scan{next(self._names)}", init.dtype, before(init)))
+            states[slot(scan.token, position, init.dtype)] = carry(loop, len(loop.carried) - 1)
+        after = Rewriter(self.values.affine, {**inner, **states})
+        results = [after(e) for e in scan.nexts]
+        loop.yields += results
+        return results
 
     # Reductions.
 
@@ -204,8 +213,7 @@ class Nest:
         for expr in group:
             start = identity(expr.combine, expr.dtype)
             loop.carried.append(Carried(f"fold{next(self._names)}", expr.dtype, start, expr.combine))
-        rewriter = Rewriter(self.values.affine, known)
-        loop.yields = [rewriter(e) for e in scans] + values
+        loop.yields = scans + values
         loop.body = body
         if is_vector:
             loop.unroll = 4 if self.cost([e.args[0] for e in group]) < 60 else 2
@@ -262,6 +270,7 @@ _NOWHERE = Buffer("nowhere", torch.float32, 0)
 class _Keep:
     """Values of a row that are worth keeping between its passes.
 
+    Scratch belongs to one thread: where no loop is open nothing is kept, so that every pass may become parallel.
     `plan` sees the expressions of every pass; `stores` writes what a pass is the first to compute, `known` then
     reads it back.
     """

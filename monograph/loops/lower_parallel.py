@@ -17,7 +17,7 @@ from monograph.loops.interpret import postorder
 from monograph.loops.lower_domain import expressions, rewrite
 from monograph.loops.lower_order import LANES
 from monograph.loops.lower_terms import Rewriter
-from monograph.loops.nodes import Const, Expr, For, Load, Op, Stmt, fresh_var, index, op
+from monograph.loops.nodes import Const, Expr, For, Kernel, Load, Op, Stmt, Store, fresh_var, index, op
 
 __all__ = ["parallelise", "work"]
 
@@ -59,7 +59,7 @@ def parallelise(affine: Affine, body: list[Stmt]) -> list[Stmt]:
 
 
 def _parallel(affine: Affine, loop: For) -> Stmt:
-    if loop.carried or loop.kind == "parallel":
+    if loop.carried or loop.kind == "parallel" or _reads_scratch(loop):
         return loop
     if loop.kind == "vector":
         return _blocks(loop)
@@ -73,6 +73,14 @@ def _parallel(affine: Affine, loop: For) -> Stmt:
         loop.kind = "parallel"
         return loop
     return _merged(affine, chain)
+
+
+def _reads_scratch(loop: For) -> bool:
+    """Does the loop read scratch memory that it has not written? Scratch is private to a thread."""
+    body = Kernel("", [], body=[loop])
+    written = {s.buffer for s in body.statements() if isinstance(s, Store)}
+    exprs = [e for s in body.statements() for e in (s.yields if isinstance(s, For) else expressions(s))]
+    return any(isinstance(e, Load) and e.buffer.kind == "scratch" and e.buffer not in written for e in postorder(exprs))
 
 
 def _count(chain: Sequence[For]) -> int:

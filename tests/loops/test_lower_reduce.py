@@ -139,3 +139,20 @@ def test_long_sums_of_columns_are_accurate():
     made = Case(lambda call, x: call("sum.dim_IntList", x, [0]), x)
     exact = x.double().sum(0)
     assert ((made.native()[0].double() - exact).abs() / exact).max() <= 1e-6
+
+
+def test_scans_of_different_pieces_stay_apart():
+    def padded(call, x):
+        return call("cumsum.default", call("constant_pad_nd.default", x, [1, 2], 0.5), 1)
+
+    agree(padded, torch.randn(4, 3, 6), ulps=4)
+
+
+def test_threads_share_no_scratch_row():
+    """All elements are one row: its passes are not inside one parallel loop, so nothing is kept between them."""
+    def normalise(call, x):
+        exps = call("exp.default", x)
+        return call("div.Tensor", exps, call("sum.default", exps))
+
+    made = agree(normalise, torch.randn(40000), ulps=64)
+    assert made.kernel.scratch == []
