@@ -70,7 +70,8 @@ class Seal:
     def place(self, leaf: torch.Tensor, number: int) -> Fresh | InputView:
         """Where a tensor made inside lies."""
         storage, layout = self.tracer.memory.of(leaf), Layout.of(leaf)
-        if is_symbolic(layout.offset) and (storage.input is not None or self.fresh[compat.storage_id(leaf)][1] is not None):
+        alone = storage.input is None and self.fresh[compat.storage_id(leaf)][1] is None
+        if is_symbolic(layout.offset) and not alone:
             raise errors.DataDependentError("a result is a view at a place that only the run knows",
                                             loc=self.tracer.record.loc, hint="return a clone() of it")
         sizes, strides = dims(layout.sizes), dims(layout.strides)

@@ -21,7 +21,9 @@ from monograph.capture.recorder import Recorder, type_of
 from monograph.ir.graph import Value
 from monograph.ops import table
 
-__all__ = ["NO_STEP", "DynamicIndex", "Step", "flat_to_layout", "gather", "inverse", "layout_to_flat", "replay", "scatter"]
+__all__ = [
+    "NO_STEP", "DynamicIndex", "Step", "flat_to_layout", "gather", "inverse", "layout_to_flat", "replay", "scatter",
+]
 
 aten = torch.ops.aten
 
