@@ -104,6 +104,7 @@ class Weights:
         threads.make_torch_safe()
         made: list[torch.Tensor] = []
         remade: set[int] = set()
+        homes = _block(self._derived) if current is self.nothing else [None] * len(self._derived)
         for number, item in enumerate(self._derived):
             stale = current is self.nothing or any(
                 source in changed if isinstance(source, int) else source[1] in remade for source in item.sources
@@ -114,7 +115,7 @@ class Weights:
             operands = [
                 tensors[source] if isinstance(source, int) else made[source[1]] for source in item.sources
             ]
-            made.append(_make(item, operands))
+            made.append(_make(item, operands, homes[number]))
             remade.add(number)
         pointers = np.array([tensor.data_ptr() for tensor in made], np.int64)
         return Copies(tuple(made), pointers, seen, epoch)
@@ -147,16 +148,27 @@ def _watch(number: int, program: Program) -> tuple[int, ...]:
     return number, LINES, (size - LINE) // (LINES - 1), 0, 0
 
 
-def _make(item: Derived, operands: list[torch.Tensor]) -> torch.Tensor:
-    """One copy, laid out as its type says, in memory of its own."""
+def _block(derived: Sequence[Derived]) -> list[torch.Tensor]:
+    """Homes for all copies in one allocation, so that what making them frees is not scattered between them."""
+    offsets = [0]
+    for item in derived:
+        offsets.append(offsets[-1] + -(-span(item.type) // LINE) * LINE)
+    block = compat.empty_strided((offsets[-1],), (1,), torch.uint8)
+    homes = []
+    for item, start in zip(derived, offsets):
+        home = block[start:start + span(item.type)].view(item.type.dtype)
+        homes.append(home.as_strided(static(item.type.shape), static(item.type.strides)))
+    return homes
+
+
+def _make(item: Derived, operands: list[torch.Tensor], home: torch.Tensor | None) -> torch.Tensor:
+    """One copy, laid out as its type says, in `home` or in memory of its own."""
     shape, strides = static(item.type.shape), static(item.type.strides)
     with compat.no_inference_mode(), compat.no_torch_function(), compat.kernels_only():
         result = item.compute(*(operand.detach() for operand in operands))
         if tuple(result.shape) != shape or result.dtype != item.type.dtype:
             found = f"{dtypes.name(result.dtype)}{list(result.shape)}"
             raise CompileError(f"a derived weight came out as {found}; {item.type} was expected")
-        own = result.data_ptr() not in {operand.data_ptr() for operand in operands}
-        if own and result.stride() == strides and not result.is_conj() and not result.is_neg():
-            return result
-        copy = compat.empty_strided(shape, strides, item.type.dtype)
-        return copy.copy_(result)
+        if home is None:
+            home = compat.empty_strided(shape, strides, item.type.dtype)
+        return home.copy_(result)
