@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import torch
+
 from monograph.ir.graph import Node, Value
 from monograph.ops.build import Builder
 
@@ -24,8 +26,8 @@ def _operand(node: Node, name: str) -> Value:
 
 def _addbmm(b: Builder, node: Node) -> Value | None:
     first, second = _operand(node, "batch1"), _operand(node, "batch2")
-    if not first.tensor.dtype.is_floating_point:
-        return None
+    if first.tensor.dtype not in (torch.float32, torch.float64):
+        return None        # torch rounds to the narrow dtype after every batch
     batch, rows, inner = first.tensor.shape
     columns = second.tensor.shape[2]
     wide = b.call("aten.reshape.default", b.call("aten.permute.default", first, (1, 0, 2)), (rows, batch * inner))
