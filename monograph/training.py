@@ -89,7 +89,7 @@ class _Node(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, box: Box, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         plan = box.plan
-        outputs = list(plan.forward([tensor.detach() for tensor in inputs]))
+        outputs = list(plan.forward(inputs))
         saved = [_saved(source, inputs, outputs, plan) for source in plan.backward_inputs]
         results = box.results = plan.place(inputs, outputs, box.leaves)
         ctx.plan = plan

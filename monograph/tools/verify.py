@@ -1,8 +1,9 @@
 """`monograph.verify(fn, inputs=[...])`: compiled against eager, everything a user can see.
 
 Each input is played twice from the same state (weights, buffers, attributes, random generator), once eagerly
-and once compiled; results, changed arguments, changed state and shared memory are compared. On a difference the
-graph is searched for the first node whose compiled value is not the reference's, and MismatchError names it.
+and once compiled; results, changed arguments, changed state, shared memory and gradients are compared. On a
+difference the graph is searched for the first node whose compiled value is not the reference's, and MismatchError
+names it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from monograph.tools.bisect import first_difference
 from monograph.tools.compare import difference, shared_memory
 
 __all__ = ["Verified", "verify"]
+
+GRADIENT_RTOL, GRADIENT_ATOL = 1e-3, 1e-4      # sums over everything a weight touches
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ class Played:
     arguments: Any
     state: list[torch.Tensor]
     shared: set[tuple[int, str, int, bool]]
+    gradients: list[torch.Tensor | None]
 
 
 def _check(
@@ -128,7 +132,9 @@ def _check(
         before.restore()
     found = (difference(got.result, want.result, "the result", rtol=rtol, atol=atol)
              or difference(got.arguments, want.arguments, "an argument after the call", rtol=rtol, atol=atol)
-             or difference(got.state, want.state, "a weight or buffer after the call", rtol=rtol, atol=atol))
+             or difference(got.state, want.state, "a weight or buffer after the call", rtol=rtol, atol=atol)
+             or difference(got.gradients, want.gradients, "a gradient", rtol=rtol or GRADIENT_RTOL,
+                           atol=atol or GRADIENT_ATOL))
     if found is None and got.shared != want.shared:
         found = f"results share memory as {sorted(got.shared)}, eager {sorted(want.shared)}"
     if found is not None:
@@ -143,8 +149,23 @@ def _play(
     given = pytree.tree_leaves((args, kwargs))
     result = function(*args, **kwargs)
     shared = shared_memory(pytree.tree_leaves(result), [*given, *bound])
+    gradients = _gradients(result, [*given, *bound])
     with torch.no_grad():
-        return Played(result, (args, kwargs), [tensor.detach().clone() for tensor in bound], shared)
+        return Played(result, (args, kwargs), [tensor.detach().clone() for tensor in bound], shared, gradients)
+
+
+def _gradients(result: Any, sources: Sequence[Any]) -> list[torch.Tensor | None]:
+    """Gradients of a weighted sum of the results by every leaf that requires grad; none where nothing was recorded."""
+    leaves = [source for source in sources
+              if isinstance(source, torch.Tensor) and source.requires_grad and source.is_leaf]
+    loss: Any = 0
+    for value in pytree.tree_leaves(result):
+        if isinstance(value, torch.Tensor) and value.grad_fn is not None and value.is_floating_point():
+            weights = torch.linspace(0.5, 1.5, max(value.numel(), 1), dtype=value.dtype)
+            loss = loss + (value.reshape(-1) * weights[:value.numel()]).sum().double()
+    if isinstance(loss, int) or not leaves:
+        return []
+    return list(torch.autograd.grad(loss, leaves, allow_unused=True))
 
 
 def _largest(got: Any, want: Any) -> float:

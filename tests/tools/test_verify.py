@@ -8,6 +8,7 @@ import monograph
 from monograph import backend, build
 from monograph.ops.table import lookup
 from monograph.tools import bisect
+from monograph.tools import verify as verify_module
 from monograph.tools.compare import difference
 
 
@@ -75,3 +76,34 @@ def test_no_difference():
     nan = torch.tensor([float("nan"), 1.0])
     assert difference({"a": [nan, 1, "s"]}, {"a": [nan.clone(), 1, "s"]}) is None
     assert difference(torch.ones(1, 2).t(), torch.ones(2, 1)) is None
+
+
+def test_gradients_are_compared(monkeypatch):
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * (2 if CORRECT[0] else 3)
+
+    net = nn.Linear(3, 3)
+    x = torch.randn(2, 3)
+    CORRECT[0] = True
+    assert monograph.verify(lambda x: Wrong.apply(net(x)), [x]).calls == 1
+    real = build.build
+
+    def wrong_when_compiled(*args):
+        CORRECT[0] = False
+        try:
+            return real(*args)
+        finally:
+            CORRECT[0] = True
+
+    monkeypatch.setattr(verify_module, "build", wrong_when_compiled)
+    with pytest.raises(monograph.MismatchError, match="a gradient"):
+        monograph.verify(lambda x: Wrong.apply(net(x)), [x])
+
+
+CORRECT = [True]
