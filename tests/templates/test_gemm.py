@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from monograph.codegen.target import host
+from monograph.codegen.target import generic, host
 from monograph.loops.nodes import Buffer, Store, load, op
 from monograph.templates import gemm, pack
 from monograph.templates.arith import add, mul
@@ -17,12 +17,12 @@ def extent(t):
     return 1 + sum((size - 1) * stride for size, stride in zip(t.shape, t.stride(), strict=True))
 
 
-def product(a, b, *, panel=None, bias=None, interpreted=True):
+def product(a, b, *, panel=None, bias=None, interpreted=True, target=TARGET):
     """a (.., m, k) @ b (.., k, n) through the template; with `panel` b is packed."""
     *batch, m, k = a.shape
     n = b.shape[-1]
     batch = tuple(batch)
-    cut = gemm.plan(batch, m, n, k, a.dtype, TARGET, panel=panel)
+    cut = gemm.plan(batch, m, n, k, a.dtype, target, panel=panel)
     out = torch.full((*batch, m, n), float("nan"), dtype=a.dtype)
     data = b if panel is None else packed(pack.gemm(batch, k, n, panel), b)
     tensors = {"a": a, "b": data, "bias": a if bias is None else bias, "c": out}
@@ -37,7 +37,7 @@ def product(a, b, *, panel=None, bias=None, interpreted=True):
             acc = op("add", acc, load(buffers[2], at[-1]), dtype=a.dtype)
         return [Store(buffers[3], add(*(mul(x, s) for x, s in zip(at, out.stride(), strict=True))), acc)]
 
-    kernel = gemm.build("g", spec, epilogue, TARGET)
+    kernel = gemm.build("g", spec, epilogue, target)
     run(kernel, [a, data, *([bias] if bias is not None else [])], [out], interpreted=interpreted)
     return out
 
@@ -63,6 +63,13 @@ def test_strided_rows_and_transposed_a():
     a = a.contiguous().t().contiguous().t()          # k is the strided dim
     out = product(a, b, panel=16)
     torch.testing.assert_close(out, a @ b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("bits", [128, 512])
+def test_plans_for_other_machines_compute_the_same(bits):
+    a, b = torch.randn(19, 12), torch.randn(12, 53)
+    target = generic(bits)
+    torch.testing.assert_close(product(a, b, panel=target.lanes(F32) * 2, target=target), a @ b, rtol=1e-4, atol=1e-4)
 
 
 def test_double():
