@@ -7,7 +7,7 @@ Elementary functions stand in `vecmath`, what only libm has in `LIBM`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,23 @@ def apply(fn: Function, expr: Op) -> Lanes:
     keep_scalar = expr.name == "select" and isinstance(operands[0], Value)
     rows = [(o,) * fn.vector.jam if keep_scalar and o is operands[0] else fn.spread(o) for o in operands]  # type: ignore[union-attr]
     math = Math(fn.text, fn.target)
-    return tuple(code(math, expr, *column) for column in zip(*rows, strict=True))
+    columns = list(zip(*rows, strict=True))
+    if expr.name in FUNCTIONS:
+        return tuple(_in_pairs(math, partial(code, math, expr), columns))
+    return tuple(code(math, expr, *column) for column in columns)
+
+
+def _in_pairs(m: Math, code: Code, columns: list[tuple[Value, ...]]) -> Iterator[Value]:
+    """Two vectors at a time as one of twice the lanes: LLVM splits each operation, and the halves share constants."""
+    text = m.text
+    for first, second in zip(columns[::2], columns[1::2], strict=False):
+        lanes = first[0].lanes
+        both = [text.shuffle(a, b, list(range(2 * lanes))) for a, b in zip(first, second, strict=True)]
+        result = code(*both)
+        yield text.shuffle(result, None, list(range(lanes)))
+        yield text.shuffle(result, None, list(range(lanes, 2 * lanes)))
+    if len(columns) % 2:
+        yield code(*columns[-1])
 
 
 # -- comparisons of index expressions: lanes against one number, in i32
