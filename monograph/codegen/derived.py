@@ -76,16 +76,21 @@ def _slice(prologue: Graph, wanted: Value) -> tuple[Graph, list[Source]]:
 
     Values are shared with it: those of the part's inputs keep their old `index`.
     """
-    needed: set[Value] = {wanted}
-    nodes: list[Node] = []
-    for node in reversed(prologue.nodes):
-        if any(result in needed for result in node.results):
-            nodes.append(node)
-            needed.update(node.inputs)
-    kept = [(v, s) for v, s in zip(prologue.inputs, prologue.sources, strict=True) if v in needed]
-    inputs = [value for value, _ in kept]
-    sources = [source for _, source in kept]
-    part = Graph("derived", inputs, nodes[::-1], [wanted], list(sources), dict(prologue.symbols))
+    nodes: dict[Node, None] = {}
+    inputs: dict[Value, None] = {}
+    stack: list[tuple[Value, bool]] = [(wanted, False)]
+    while stack:
+        value, done = stack.pop()
+        node = value.node
+        if node is None:
+            inputs[value] = None
+        elif done:
+            nodes[node] = None
+        elif node not in nodes:
+            stack.append((value, True))
+            stack.extend((operand, False) for operand in node.inputs)
+    sources = [prologue.sources[value.index] for value in inputs]
+    part = Graph("derived", list(inputs), list(nodes), [wanted], list(sources), dict(prologue.symbols))
     return part, sources
 
 
