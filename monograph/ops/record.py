@@ -20,7 +20,7 @@ from monograph import compat
 from monograph.ir.graph import Node, Value, flatten_operands, map_operand
 from monograph.ir.op import Op, Trait
 from monograph.ir.types import TensorType, Type
-from monograph.ops import families, table
+from monograph.ops import families, own, table
 from monograph.ops.build import Builder
 from monograph.ops.decompose_reduce import NARROW
 from monograph.ops.rules import RULES
@@ -96,7 +96,7 @@ def recipe(node: Node) -> Recipe | None:
     """How torch decomposes `node` into ops that kernels cover; None where it does not."""
     op = node.op
     packet = op.name.rsplit(".", 1)[0]
-    if op.has(Trait.RANDOM) or packet in WHOLE or not _is_plain(node):
+    if op.has(Trait.RANDOM) or op.name in own.TABLE or packet in WHOLE or not _is_plain(node):
         return None
     dtypes = {value.tensor.dtype for value in node.inputs}
     if packet in WHOLE_WHEN_NARROW and not dtypes.isdisjoint(NARROW):
