@@ -19,7 +19,7 @@ import torch
 from monograph.loops.nodes import Buffer, Expr, For, Kernel, Stmt, fresh_var, index, load
 from monograph.templates import arith, blocked, staging, tile
 from monograph.templates.arith import add, floordiv, minimum, mod, mul, sub
-from monograph.templates.blocked import Factor, Work
+from monograph.templates.blocked import Ahead, Factor, Work
 from monograph.templates.tile import Epilogue, Machine, Reduction
 
 __all__ = ["Plan", "Shape", "Spec", "build", "plan"]
@@ -236,6 +236,7 @@ class _Share:
             blocks=shape.kh * self.parts if cut.block else 1,
             reductions=self.reductions, rows=self.rows, columns=self.columns, row=self.row, column=self.column,
             finish=self.finish,
+            ahead=self.ahead,
             panels_inside=self.panels_inside(),
         )
 
@@ -320,6 +321,21 @@ class _Share:
         return minimum(first, self.shape.c - self.cut.nr)
 
     def column(self, p: Expr, kb: Expr, lane: Expr) -> Factor:
+        place = self.weight(p, kb, lane)
+        return lambda ks: load(self.spec.w, place(ks))
+
+    def ahead(self, p: Expr, kb: Expr, lane: Expr) -> Ahead:
+        """Few pixels leave little time to fetch a panel: ask for it early."""
+        shape, nr = self.shape, self.cut.nr
+        if shape.depthwise or self.cut.rows * shape.ow > tile.AHEAD_ROWS:
+            return lambda ks: []
+        place, line = self.weight(p, kb, lane), tile.LINE_BYTES // self.spec.dtype.itemsize
+        return lambda ks: [
+            (self.spec.w, add(place(ks), tile.AHEAD * nr + part)) for part in range(0, nr, line)
+        ]
+
+    def weight(self, p: Expr, kb: Expr, lane: Expr) -> Factor:
+        """Where the weight of the reduction loops' variables lies."""
         shape, cut, spec = self.shape, self.cut, self.spec
         kh_block, first = self.place(kb)
         panel = add(self.first_panel, p)
@@ -331,7 +347,7 @@ class _Share:
         def at(ks: tuple[Expr, ...]) -> Expr:
             kh, kw, inner = self.split(ks, kh_block)
             row = add(mul(kh, shape.kw * self.depth * step), mul(kw, self.depth * step), mul(inner, step))
-            return load(spec.w, add(base, row, *(() if shape.depthwise else (lane,)), spec.w_offset))
+            return add(base, row, *(() if shape.depthwise else (lane,)), spec.w_offset)
 
         return at
 

@@ -30,14 +30,11 @@ K_BLOCK = 1024               # a panel of B (64 KiB at 16 f32 columns) streams f
 ROW_BLOCK = 192              # rows of A per task: their blocks of K stay in the second-level cache
 SERIAL_FLOPS = 200_000       # below this a parallel region costs more than it gives
 COPY_ROWS = 16               # from this many rows on an activation's columns are copied into panels
-COPY_COLUMNS = 96            # and A's rows for at least this many columns
-PADDING = 16                 # elements between copied rows, so that they do not share cache sets
 COPY_BYTES = 512             # when its rows are further apart than this
-AHEAD_ROWS = 64              # up to this many rows packed panels are prefetched, AHEAD steps of k early
-AHEAD = 32
-LINE_BYTES = 64
+COPY_COLUMNS = 96            # A's rows are copied together for at least this many columns
+PADDING = 16                 # elements between copied rows, so that they do not share cache sets
+TASKS = 16                   # tasks a large product is split into
 COLUMN_TASKS = 8             # the same where each task goes through all rows
-TASKS = 16                   # tasks a large product is split into; fixed, so that results never depend on threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,11 +252,11 @@ class _Share:
     def ahead(self, p: Expr, kb: Expr, lane: Expr) -> Ahead:
         """Few rows leave little time to fetch a packed panel: ask for it early."""
         b, nr = self.spec.b, self.cut.nr
-        if not self.spec.packed or self.spec.m > AHEAD_ROWS:
+        if not self.spec.packed or self.spec.m > tile.AHEAD_ROWS:
             return lambda ks: []
-        start, line = self.packed(p, kb), LINE_BYTES // self.spec.dtype.itemsize
+        start, line = self.packed(p, kb), tile.LINE_BYTES // self.spec.dtype.itemsize
         return lambda ks: [
-            (b.buffer, add(start, mul(ks[0], nr), lane, AHEAD * nr + part)) for part in range(0, nr, line)
+            (b.buffer, add(start, mul(ks[0], nr), lane, tile.AHEAD * nr + part)) for part in range(0, nr, line)
         ]
 
     def finish(self, accumulated: Expr, row: Expr, p: Expr, lane: Expr) -> list[Stmt]:

@@ -17,9 +17,15 @@ import torch
 from monograph.loops.nodes import Buffer, Carried, Expr, For, Stmt, carry, fresh_var, index, op
 from monograph.templates import arith
 
-__all__ = ["Epilogue", "K_UNROLL", "Machine", "Reduction", "Tile", "choose", "contract", "serial"]
+__all__ = [
+    "AHEAD", "AHEAD_ROWS", "Epilogue", "K_UNROLL", "LINE_BYTES", "Machine", "Reduction", "Tile", "choose", "contract",
+    "serial",
+]
 
 K_UNROLL = 4
+AHEAD_ROWS = 64              # up to this many rows per task packed panels are prefetched, AHEAD steps of k early
+AHEAD = 32
+LINE_BYTES = 64
 
 Epilogue = Callable[[Expr, tuple[Expr, ...]], list[Stmt]]
 """epilogue(accumulated, logical coordinates of the result) -> the statements that finish and store it."""

@@ -1,5 +1,6 @@
 """Convolutions of the template against torch, on the interpreter."""
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,8 @@ TARGET = host()
 F32 = torch.float32
 
 
-def convolve(x, w, bias, *, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, change=lambda cut: cut):
+def convolve(x, w, bias, *, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, change=lambda cut: cut,
+             interpreted=True):
     """relu(conv2d) through the template; the result is channels last."""
     n, c, h, width = x.shape
     o, _, kh, kw = w.shape
@@ -36,7 +38,7 @@ def convolve(x, w, bias, *, stride=(1, 1), padding=(0, 0), dilation=(1, 1), grou
         return [Store(buffers[3], add(*(mul(i, s) for i, s in zip(at, out.stride(), strict=True))), acc)]
 
     kernel = conv.build("c", spec, epilogue, TARGET)
-    run(kernel, [x, weight, bias], [out], interpreted=x.numel() < 400)
+    run(kernel, [x, weight, bias], [out], interpreted=interpreted and x.numel() < 400)
     torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -62,6 +64,23 @@ def test_against_torch(case, channels_last):
     if channels_last:
         x = x.to(memory_format=torch.channels_last)
     convolve(x, torch.randn(w_shape), torch.randn(w_shape[0]), **options)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_shapes(seed):
+    pick = random.Random(seed).choice
+    torch.manual_seed(seed)
+    groups = pick([1, 1, 2, 3])
+    depthwise = pick([True, False, False])
+    c = groups * pick([1, 2, 5, 9])
+    o = c if depthwise else groups * pick([1, 7, 8, 20])
+    groups = c if depthwise else groups
+    kernel = pick([(1, 1), (3, 3), (2, 5), (1, 7)])
+    options = {name: (pick(values), pick(values)) for name, values in (("stride", [1, 2, 3]), ("dilation", [1, 2]))}
+    options |= {"padding": (pick([0, 1, 3]), pick([0, 2]))}
+    x = torch.randn(pick([1, 2]), c, pick([1, 9, 14]) + 2 * kernel[0], pick([1, 9, 21]) + 2 * kernel[1])
+    x = pick([x, x.to(memory_format=torch.channels_last)])
+    convolve(x, torch.randn(o, c // groups, *kernel), torch.randn(o), groups=groups, interpreted=False, **options)
 
 
 def test_long_reductions_are_cut_into_blocks():
