@@ -77,20 +77,21 @@ def _slice(prologue: Graph, wanted: Value) -> tuple[Graph, list[Source]]:
     Values are shared with it: those of the part's inputs keep their old `index`.
     """
     nodes: dict[Node, None] = {}
-    inputs: dict[Value, None] = {}
+    inputs: set[Value] = set()
     stack: list[tuple[Value, bool]] = [(wanted, False)]
     while stack:
         value, done = stack.pop()
         node = value.node
         if node is None:
-            inputs[value] = None
+            inputs.add(value)
         elif done:
             nodes[node] = None
         elif node not in nodes:
             stack.append((value, True))
             stack.extend((operand, False) for operand in node.inputs)
-    sources = [prologue.sources[value.index] for value in inputs]
-    part = Graph("derived", list(inputs), list(nodes), [wanted], list(sources), dict(prologue.symbols))
+    given = sorted(inputs, key=lambda value: value.index)
+    sources = [prologue.sources[value.index] for value in given]
+    part = Graph("derived", given, list(nodes), [wanted], list(sources), dict(prologue.symbols))
     return part, sources
 
 
