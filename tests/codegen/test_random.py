@@ -99,7 +99,11 @@ class Maker:
         if outer and not self.vector and self.random.random() < 0.3:
             hi = op("min", self.pick(*outer), index(extent), dtype=I64)
         step = 1 if kind == "vector" else self.pick(1, 2)
-        loop = For(v, index(self.pick(0, 0, 1)), hi, kind, unroll=self.pick(1, 2, 4), step=step)
+        lo: Expr = index(self.pick(0, 0, 1))
+        if outer and not self.vector and self.random.random() < 0.3:
+            lo = mul(self.pick(*outer), index(2))
+            hi = add(lo, index(extent))
+        loop = For(v, lo, hi, kind, unroll=self.pick(1, 2, 4), step=step)
         combine = kind == "vector" or self.random.random() < 0.5
         before = list(self.values)
         how = self.pick(Combine.SUM, Combine.MAX, Combine.XOR) if combine else None
