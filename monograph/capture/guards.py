@@ -162,8 +162,11 @@ class Guard:
     source: str = ""
 
     def failures(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-        """Every fact that this call violates, in words."""
+        """The facts that this call violates, in words; where the arguments differ those alone, because thousands of
+        other facts take long to look at one by one."""
         found = list(self.explain_arguments(args, kwargs))
+        if found:
+            return found
         found += [fact.failure() for fact in self.facts if not fact.holds()]
         if self.weight_facts is not None:
             found += self.weight_facts.failures(self.weights)
