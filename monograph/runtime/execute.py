@@ -65,15 +65,11 @@ class Executable:
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Fresh outputs for `inputs`, which hold the weights too, in the order of `program.inputs`."""
-        tensors = list(inputs)
-        if len(tensors) != len(self.program.inputs):
-            raise InputError(f"the program takes {len(self.program.inputs)} tensors, not {len(tensors)}")
-        threads.prepare()
-        empty = compat.empty_strided_cpu
-        outputs = [empty(size, stride, dtype) for size, stride, dtype in self._outputs]
+        tensors, outputs = self._start(inputs)
         frame = self._take()
+        first = self._segments[0]
         try:
-            self._begin(frame, tensors, outputs)
+            self._call(frame, tensors, outputs, first.first, first.last)
             if not self._is_single:
                 self._continue(frame, tensors, outputs)
         finally:
@@ -82,9 +78,7 @@ class Executable:
 
     def run_timed(self, inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], list[float]]:
         """Like `run`, one step at a time: outputs, and the seconds each of `program.steps` took."""
-        tensors = list(inputs)
-        threads.prepare()
-        outputs = [compat.empty_strided_cpu(*layout) for layout in self._outputs]
+        tensors, outputs = self._start(inputs)
         frame = self._take()
         seconds = []
         calls = iter(segment.call for segment in self._segments if segment.call is not None)
@@ -111,16 +105,20 @@ class Executable:
 
     # -- one call
 
+    def _start(self, inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """The inputs as a list of our own, and fresh outputs."""
+        tensors = list(inputs)
+        if len(tensors) != len(self.program.inputs):
+            raise InputError(f"the program takes {len(self.program.inputs)} tensors, not {len(tensors)}")
+        threads.prepare()
+        empty = compat.empty_strided_cpu
+        return tensors, [empty(size, stride, dtype) for size, stride, dtype in self._outputs]
+
     def _take(self) -> Frame:
         try:
             return self._frames.pop()
         except IndexError:
             return Frame(self.program, self.code, self.weights.watches)
-
-    def _begin(self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
-        """Read pointers, bring derived weights up to date, run the first native segment."""
-        segment = self._segments[0]
-        self._call(frame, tensors, outputs, segment.first, segment.last)
 
     def _continue(self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
         """What follows the first native segment."""
@@ -133,9 +131,10 @@ class Executable:
     def _call(
         self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor], first: int, last: int
     ) -> None:
+        """Read pointers, bring derived weights up to date, run native steps [first, last)."""
         code = self.code
         if code is None:
-            _check(self.program.inputs, tensors)
+            tensors[:] = _check(self.program.inputs, tensors)
             return
         weights = self.weights
         words = frame.words

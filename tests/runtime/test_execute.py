@@ -215,6 +215,8 @@ def test_run_timed_measures_every_step():
     a, b = torch.randn(4, 4), torch.randn(4, 4)
     executable = Executable(library_program())
     outputs, seconds = executable.run_timed([a, b])
+    with pytest.raises(InputError):
+        executable.run_timed([a])
     assert len(seconds) == 3 and torch.equal(outputs[1], executable.run([a, b])[1])
 
 
