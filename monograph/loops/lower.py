@@ -57,6 +57,10 @@ def lower(item: Fused, schedule: Schedule, name: str) -> Kernel:
     with _deep(len(item.nodes)):
         lowering = Lowering(item, schedule)
         roots = _roots(lowering, item)
+        if not lower_scan.orderable(lowering, [e for root in roots for e in lower_domain.expressions(root.statement)]):
+            lowering = Lowering(item, schedule)
+            lowering.ordered = False
+            roots = _roots(lowering, item)
         shaped = lower_domain.shape(lowering, roots)
         nest = Nest(lowering)
         body = parallelise(lowering.affine, nest.build(shaped))

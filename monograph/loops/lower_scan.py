@@ -1,25 +1,45 @@
 """Scans: running folds along one dim, in order.
 
-At the variable of a loop the value is the state after that step. Anywhere else (a scan seen through a flip, say)
-it is the fold of everything up to there, which is right but slow.
+At the variable of a loop the value is the state after that step. Anywhere else (a scan seen through a flip, say),
+or where loops cannot be in order for all scans of a kernel, it is the fold of everything up to there, which is right
+but slow.
 f32 is accumulated in f64 and the halves in f32, as eager does. The last of equal extrema gives the position.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 
 from monograph.ir.graph import Node, Value
+from monograph.loops.interpret import postorder
 from monograph.loops.lower_scalar import Scalars
 from monograph.loops.lower_special import logaddexp
-from monograph.loops.lower_terms import identity, scan, slot
+from monograph.loops.lower_terms import Reduce, Scan, identity, scan, slot
 from monograph.loops.lower_value import Coordinates, Rule, Values, dtype_of, shape_of
 from monograph.loops.lower_view import dimension
 from monograph.loops.nodes import Combine, Expr, Var, index
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "orderable"]
+
+
+def orderable(values: Values, exprs: Iterable[Expr]) -> bool:
+    """Can one loop nest over these expressions run all their scans in order?
+
+    They must share their variable, and a reduction may fold scans only along that variable: one state is carried.
+    """
+    found = postorder(exprs)
+    if len({expr.variable for expr in found if isinstance(expr, Scan)}) > 1:
+        return False
+    for expr in found:
+        if isinstance(expr, Reduce):
+            for scan_ in postorder(expr.args):
+                if isinstance(scan_, Scan):
+                    folded = values.free(scan_).intersection(expr.variables)
+                    if folded and folded != {scan_.variable}:
+                        return False
+    return True
 
 
 def accumulator(dtype: torch.dtype) -> torch.dtype:
@@ -43,7 +63,7 @@ class Line:
         self.m = Scalars(values.affine, dtype, node.loc)
         self.at = c[self.dim] if self.shape else index(0)
         others = [each for i, each in enumerate(c) if i != self.dim]
-        plain = isinstance(self.at, Var) and all(self.at not in values.free(each) for each in others)
+        plain = values.ordered and isinstance(self.at, Var) and all(self.at not in values.free(each) for each in others)
         self.variable = self.at if plain else None
 
     def element(self, at: Expr) -> Expr:

@@ -63,6 +63,7 @@ class Values:
     """Composes values of one item; owns the kernel's argument buffers."""
 
     rules: Mapping[str, Rule] = {}
+    ordered = True          # loops may carry scans
 
     def __init__(self, item: ItemLike, schedule: Schedule) -> None:
         self.schedule = schedule

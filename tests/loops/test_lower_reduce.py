@@ -156,3 +156,14 @@ def test_threads_share_no_scratch_row():
 
     made = agree(normalise, torch.randn(40000), ulps=64)
     assert made.kernel.scratch == []
+
+
+def test_scans_along_several_dims_are_still_right():
+    def table(call, x):
+        return call("cumsum.default", call("cumsum.default", x, 0), 1)
+
+    def folded(call, x):
+        return call("amax.default", call("cumsum.default", x, 0), [1])
+
+    for make in (table, folded):
+        agree(make, torch.randn(5, 11), ulps=16, native=False)
