@@ -11,12 +11,14 @@ from torch.profiler import ProfilerActivity, profile
 __all__ = ["peak_intermediates", "peak_resident"]
 
 
-def peak_intermediates(function: Callable[[], object]) -> int:
+def peak_intermediates(function: Callable[[], object], forget: Callable[[], object] = lambda: None) -> int:
     """Most bytes that torch's CPU allocator held at one moment of a call for anything but the call's results.
 
     Taken from the allocator's own events, so it counts arenas, library scratch and whatever eager keeps alive.
+    `forget` is called before: it gives back memory kept between calls, so that the call has to ask for it again.
     """
     function()
+    forget()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         result = function()
         held = {tensor.untyped_storage().data_ptr() for tensor in _tensors(result, set())}

@@ -13,7 +13,7 @@ from monograph.ops.text import parse
 from monograph.runtime.program import Library, Native
 from monograph.schedule.report import eager_peak, fusion_rate
 
-__all__ = ["Facts", "facts", "largest_difference"]
+__all__ = ["Facts", "facts", "forget_arenas", "largest_difference"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,15 @@ def facts(compiled: Any) -> Facts:
         eager_peak_bytes=eager_peak(captured),
         fusion=fusion_rate(half.schedule),
     )
+
+
+def forget_arenas(compiled: Any) -> None:
+    """Give back the arenas that the programs of `compiled` keep between calls."""
+    dispatcher = dispatcher_of(compiled)
+    assert dispatcher is not None
+    for entry in dispatcher.entries:
+        for half in entry.report.halves.values():
+            half.executable.trim()
 
 
 def largest_difference(actual: Any, expected: Any) -> float:
