@@ -7,11 +7,11 @@ cannot be, the same work is done under it. No mid-end passes run: vectors are ex
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
@@ -94,17 +94,15 @@ def _compile_locked(text: str, target: Target, assembly: bool) -> bytes:
 
 # -- the same through functions of our own
 
-_machines = threading.local()
-_once = threading.Lock()
-_loaded: list[Any] = []
+# Target machines that no thread uses now. Taking and giving back are single operations of a list, so no lock is
+# needed, which a fork could leave locked.
+_idle: dict[Target, list[Any]] = {}
 
 
+@functools.cache
 def _library() -> Any:
     """The library with the signatures we need, or None."""
-    with _once:
-        if not _loaded:
-            _loaded.append(_declare(llvmlite_library()))
-    return _loaded[0]
+    return _declare(llvmlite_library())
 
 
 def _declare(library: Any) -> Any:
@@ -132,25 +130,36 @@ def _declare(library: Any) -> Any:
     return library
 
 
-def _machine(library: Any, target: Target) -> Any:
-    """This thread's target machine."""
-    known: dict[Target, Any] = _machines.__dict__.setdefault("known", {})
-    machine = known.get(target)
-    if machine is None:
-        message = ctypes.c_char_p()
-        described = library.LLVMPY_GetTargetFromTriple(target.triple.encode(), ctypes.byref(message))
-        machine = library.LLVMPY_CreateTargetMachine(
-            described, target.triple.encode(), target.cpu.encode(), target.features.encode(),
-            OPTIMISE, b"pic", b"small", 0, 0, b"",
-        )
-        if not machine:
-            raise CompileError(f"LLVM has no machine for {target.triple} {target.cpu}")
-        known[target] = machine
+@contextlib.contextmanager
+def _machine(library: Any, target: Target) -> Iterator[Any]:
+    """A target machine that is the caller's alone for a while; they are kept for the next one."""
+    idle = _idle.setdefault(target, [])
+    try:
+        machine = idle.pop()
+    except IndexError:
+        machine = _new_machine(library, target)
+    yield machine
+    idle.append(machine)
+
+
+def _new_machine(library: Any, target: Target) -> Any:
+    message = ctypes.c_char_p()
+    described = library.LLVMPY_GetTargetFromTriple(target.triple.encode(), ctypes.byref(message))
+    machine = described and library.LLVMPY_CreateTargetMachine(
+        described, target.triple.encode(), target.cpu.encode(), target.features.encode(),
+        OPTIMISE, b"pic", b"small", 0, 0, b"",
+    )
+    if not machine:
+        raise CompileError(f"LLVM has no machine for {target.triple} {target.cpu}")
     return machine
 
 
 def _compile_free(library: Any, text: str, target: Target, assembly: bool) -> bytes:
-    machine = _machine(library, target)
+    with _machine(library, target) as machine:
+        return _emit(library, machine, text, assembly)
+
+
+def _emit(library: Any, machine: Any, text: str, assembly: bool) -> bytes:
     context = library.LLVMPY_ContextCreate()
     message = ctypes.c_char_p()
     try:
