@@ -88,7 +88,8 @@ def _native(half: Half, options: Options) -> None:
     planned = time.perf_counter()
     half.program = assemble.program(half.schedule, machine, store=_store(options.cache_dir))
     compiled = time.perf_counter()
-    half.executable = Executable(half.program, weights=options.weights, resolve=special)
+    policy: Any = options.weights
+    half.executable = Executable(half.program, weights=policy, resolve=special)
     half.run = half.executable.run
     half.seconds |= {"schedule": planned - start, "codegen": compiled - planned, "load": time.perf_counter() - compiled}
 

@@ -178,7 +178,8 @@ def gather_inputs(bindings: Sequence[Binding]) -> Callable[[Sequence[Any]], list
         for i, leaf in moves:
             inputs[i] = leaves[leaf]
         for i in flat:
-            inputs[i] = flat_view(inputs[i])
+            tensor: Any = inputs[i]
+            inputs[i] = flat_view(tensor)
         return inputs
 
     return gather

@@ -171,5 +171,6 @@ def check_devices(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """DeviceError for an argument that is elsewhere than in the CPU's memory."""
     for path, leaf in pytree.tree_leaves_with_path((args, kwargs)):
         if isinstance(leaf, torch.Tensor) and leaf.device.type != "cpu":
-            where = pytree.keystr(path).replace("[0]", "args", 1) if path[0].idx == 0 else pytree.keystr(path[1:])
+            text = pytree.keystr(path)
+            where = text.replace("[0]", "args", 1) if text.startswith("[0]") else text.removeprefix("[1]")
             raise DeviceError(f"argument {where} is on device {leaf.device}; only the CPU is supported")

@@ -28,7 +28,7 @@ _classes: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
 
 def wrap(module: nn.Module, dispatcher: Dispatcher, rebuild: Rebuild) -> nn.Module:
     """`rebuild(original, options)` compiles a copy: for deepcopy and pickle."""
-    compiled = object.__new__(_subclass(type(module)))
+    compiled: nn.Module = object.__new__(_subclass(type(module)))
     object.__setattr__(compiled, "__dict__", module.__dict__)
     object.__setattr__(compiled, "_monograph", (dispatcher, module, rebuild))
     return compiled
@@ -58,7 +58,8 @@ def _subclass(cls: type[nn.Module]) -> type:
             "_orig_mod": property(original_of), "recompiles": property(_recompiles),
         }
         try:
-            found = type(cls)(cls.__name__, (cls,), namespace)
+            metaclass: Any = type(cls)
+            found = metaclass(cls.__name__, (cls,), namespace)
         except TypeError as error:           # a class that refuses to be subclassed
             raise InputError(f"{cls.__name__} cannot have a compiled twin: {error}",
                              hint="compile its forward: model.forward = monograph.compile(model.forward)") from error

@@ -47,6 +47,8 @@ def same(now: Any, then: Any) -> bool:
         return (now == then and math.copysign(1, now) == math.copysign(1, then)) or (now != now and then != then)
     if kind in (tuple, torch.Size):
         return len(now) == len(then) and all(map(same, now, then))
+    if kind is slice:
+        return same((now.start, now.stop, now.step), (then.start, then.stop, then.step))
     return kind in BY_VALUE and now == then
 
 
@@ -147,7 +149,7 @@ def sharing(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
     storages = [compat.storage_id(tensor) for tensor in tensors]
     if len(set(storages)) == len(storages):
         return []
-    return [(storages.index(key), tensor.storage_offset()) for key, tensor in zip(storages, tensors)]
+    return [(storages.index(key), int(tensor.storage_offset())) for key, tensor in zip(storages, tensors)]
 
 
 @dataclass
@@ -180,6 +182,7 @@ class Text:
     lines: list[str] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
     objects: dict[str, Any] = field(default_factory=dict)
+    source: str = ""               # of the function, once it is made
 
     def name(self, value: Any) -> str:
         found = self.names.get(id(value))
@@ -217,8 +220,8 @@ class Text:
             text = f"def {name}({parameters}):\n    if True:\n{body}\n"
         scope = {**self.objects, "same": same}
         exec(compile(text, f"<{name}>", "exec"), scope)
-        function = scope[name]
-        function.text = text
+        function: Callable[..., Any] = scope[name]
+        self.source = text
         return function
 
 
@@ -255,4 +258,4 @@ def generate(
             text.require([f"{text.name(sharing)}({text.name(tuple(weights))}) == {text.name(shared)}"])
     text.lines.append(f"return [{', '.join([*arguments.leaves, *extra])}]")
     check = text.function("check", "args, kwargs")
-    return Guard(check, list(facts), arguments.failures, tuple(weights), weight_facts, check.text)
+    return Guard(check, list(facts), arguments.failures, tuple(weights), weight_facts, text.source)

@@ -144,6 +144,8 @@ class Arguments:
 
 
 def is_plain(value: Any) -> bool:
+    if type(value) is slice:
+        return is_plain((value.start, value.stop, value.step))
     return type(value) in PLAIN or type(value) in (tuple, torch.Size) and all(map(is_plain, value))
 
 

@@ -29,8 +29,9 @@ __all__ = ["main"]
 
 try:
     from rich.console import Console
+    has_rich = True
 except ImportError:                      # plain text does as well
-    Console = None
+    has_rich = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,7 +134,7 @@ def _median(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 def _say(text: str, style: str, file: Any = None) -> None:
-    if Console is None:
+    if not has_rich:
         print(text, file=file or sys.stdout)
     else:
         Console(file=file or sys.stdout, soft_wrap=True).print(text, style=style or None, markup=False, highlight=False)

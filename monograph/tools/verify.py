@@ -65,9 +65,9 @@ class State:
             table.clear()
             table.update(content)
         with torch.no_grad():
-            for tensor, content in self.tensors:
-                if not torch.equal(tensor, content):
-                    tensor.copy_(content)
+            for tensor, before in self.tensors:
+                if not torch.equal(tensor, before):
+                    tensor.copy_(before)
         torch.set_rng_state(self.random)
 
 
