@@ -15,9 +15,10 @@ import torch
 from monograph import compat, errors
 from monograph.capture.dims import dims, is_symbolic
 from monograph.capture.layout import Layout, contiguous_strides
+from monograph.capture.number import TracedNumber, number_dtype
 from monograph.capture.storage import Storage
 from monograph.capture.tree import flatten
-from monograph.ir.boundary import Boundary, Fresh, InputItself, InputView, Literal, Relayout, Result, Write
+from monograph.ir.boundary import Boundary, Fresh, InputItself, InputView, Literal, Number, Relayout, Result, Write
 from monograph.ir.graph import Graph, Value
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Seal:
     # -- results -----------------------------------------------------------------------
 
     def result(self, leaf: Any, numbers: dict[int, int]) -> Result:
+        if isinstance(leaf, TracedNumber):
+            return Number(self.output(self._number(leaf.tensor), ()))
         if not isinstance(leaf, torch.Tensor):
             return Literal(leaf)
         tracer = self.tracer
@@ -66,6 +69,12 @@ class Seal:
         if entry is not None:
             return InputItself(tracer.identity(entry))
         return self.place(leaf, numbers.setdefault(id(leaf), len(numbers)))
+
+    def _number(self, tensor: torch.Tensor) -> Value:
+        """A value without dims of the dtype that holds every number `tensor` may hold."""
+        dtype = number_dtype(tensor.dtype)
+        assert dtype is not None
+        return self.tracer.record.cast(self.tracer.memory.read(tensor), (), dtype)
 
     def place(self, leaf: torch.Tensor, number: int) -> Fresh | InputView:
         """Where a tensor made inside lies."""

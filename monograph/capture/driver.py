@@ -88,6 +88,7 @@ class _Attempt:
         with torch.set_grad_enabled(torch.is_grad_enabled() or bool(self.grad)):
             args, kwargs = given = self._arguments()
             before, spec = pytree.tree_flatten(given)
+            self.names.build()               # before the hooks, which would take it for reads of the user's code
             with tracer, UserMode(tracer):
                 with ExitStack() as stack:
                     for hook in self.hooks:

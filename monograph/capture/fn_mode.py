@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
 from monograph.capture import blame, dynamic, handlers
+from monograph.capture.number import TracedNumber, as_operands, number_dtype
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -30,6 +31,7 @@ LEAVES_TORCH: dict[Any, str] = {
     Tensor.__reduce_ex__: "pickling", Tensor.__deepcopy__: "deepcopy()",
 }
 
+GIVES_NUMBER = frozenset({Tensor.item, torch.equal, Tensor.equal, torch.allclose, Tensor.allclose})
 INDEX_DTYPES = frozenset({torch.int64, torch.int32, torch.int16, torch.int8})
 
 # They read the memory of a tensor of indices without asking through an op.
@@ -53,6 +55,11 @@ class UserMode(TorchFunctionMode):
             raise self.leaves(func)
         if func is Tensor.tolist and isinstance(args[0], compat.FakeTensor):
             return self.tolist(args[0])
+        args = as_operands(func, args)
+        if func in GIVES_NUMBER:
+            number = self.number(func, args, kwargs)
+            if number is not None:
+                return number
         if func in READS_INDICES and any(isinstance(x, compat.FakeTensor) for x in (*args[1:], *kwargs.values())):
             raise handlers.needs_value(torch.ops.aten._local_scalar_dense.default, None)
         if func is Tensor.data.__set__ and not isinstance(args[0], compat.FakeTensor):     # type: ignore[attr-defined]
@@ -87,6 +94,27 @@ class UserMode(TorchFunctionMode):
         """A tensor without dims holding an integer that the program does not say itself."""
         return (isinstance(entry, torch.Tensor) and entry.dim() == 0 and entry.dtype in INDEX_DTYPES
                 and self.tracer.known(self.tracer.lift(entry)) is None)
+
+    def number(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """What `.item()`, `equal` or `allclose` gives; None where torch itself shall answer."""
+        tensor = args[0]
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if func is not Tensor.item:
+                tensor = self.comparison(func, args, kwargs)
+            if tensor is None or tensor.numel() != 1 or not isinstance(tensor, compat.FakeTensor):
+                return None
+            if number_dtype(tensor.dtype) is None or self.tracer.known(tensor) is not None:
+                return None
+            return TracedNumber(tensor.detach().reshape(()).clone())
+
+    def comparison(self, func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
+        """The tensor of one bool behind `equal` or `allclose`; None where torch would not compare elements."""
+        left, right = args[0], args[1] if len(args) > 1 else kwargs.get("other")
+        if not isinstance(right, torch.Tensor) or left.shape != right.shape or left.dtype != right.dtype:
+            return None
+        if func in (torch.equal, Tensor.equal):
+            return (left == right).all()
+        return torch.isclose(*args, **kwargs).all()
 
     def leaves(self, func: Any) -> errors.UnsupportedError:
         frame = blame.user_frame(3)

@@ -5,9 +5,9 @@
                | InputItself(input)                               the caller gets back the very object
                | InputView(input, sizes, strides, offset, dtype)  a view of an input's storage, after write-back
                | Literal(value)                                   a Python object fixed at capture
-               | Number(output)                                   a Python number computed by the graph
+               | Number(output)                                   output.item(), of an f64[], i64[] or bool[]
     Write    ::= (input, output)                                  inputs[i].copy_(outputs[j]) after the run
-    Relayout ::= (input, Fresh | InputView)                       inputs[i] becomes that view, as `.data =` does; after the writes
+    Relayout ::= (input, Fresh | InputView)                       after the writes, inputs[i] becomes that view
 
 Two `Fresh` results with the same `output` share one storage, as they did in eager. Offsets are in elements:
 of `Fresh` from the start of the output's storage, of `InputView` from the input's own first element
@@ -81,7 +81,10 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Relayout:
-    """After the writes, input `input` (the object) is laid out as `place`: it was transposed, resized or set in place."""
+    """After the writes, input `input` (the object) is laid out as `place`, as by `.data =`.
+
+    The program transposed, resized or set it in place.
+    """
 
     input: int
     place: Fresh | InputView

@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph.capture import Captured, trace
-from monograph.ir.boundary import Fresh, InputItself, InputView, Literal
+from monograph.ir.boundary import Fresh, InputItself, InputView, Literal, Number
 from monograph.ops.evaluate import evaluate
 
 
@@ -36,6 +36,8 @@ def finish(captured: Captured, inputs: list[Any], outputs: list[Any]) -> Any:
     for result in boundary.results:
         if isinstance(result, Literal):
             results.append(result.value)
+        elif isinstance(result, Number):
+            results.append(outputs[result.output].item())
         elif isinstance(result, InputItself):
             results.append(inputs[result.input])
         else:

@@ -50,11 +50,23 @@ def places(x, n):
 
 
 def equality(x, n):
-    return torch.equal(x, x + 1)  # asks: torch.equal(x, x + 1)
+    return 1 if torch.equal(x, x + 1) else 2  # asks: torch.equal(x, x + 1)
 
 
 def closeness(x, n):
-    return torch.allclose(x, x + 1)  # asks: torch.allclose(x, x + 1)
+    return not torch.allclose(x, x + 1)  # asks: not torch.allclose(x, x + 1)
+
+
+def item_in_python_arithmetic(x, n):
+    return x * (n.item() + 1)  # asks: n.item() + 1
+
+
+def item_printed(x, n):
+    return f"{x.sum().item():.3f}"  # asks: x.sum().item()
+
+
+def item_of_another_dtype(x, n):
+    return x * n.item()  # asks: x * n.item()
 
 
 def looping_while(x, n):
@@ -69,6 +81,7 @@ def asserting(x, n):
 
 
 @pytest.mark.parametrize("fn", [truth, loop, item, as_float, as_list, as_slice, matching, places, equality, closeness,
+                                item_in_python_arithmetic, item_printed, item_of_another_dtype,
                                 looping_while, asserting])
 def test_data_dependent(fn: Any) -> None:
     lines, start = inspect.getsourcelines(fn)

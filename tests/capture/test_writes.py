@@ -266,6 +266,19 @@ def mixed_with_other_indices(x, i, j):
     return y, y[j, None, 1:] * 1, y[torch.tensor([0, 1]), i], (x * 2)[i]
 
 
+@case()
+def numbers_returned(x):
+    total = x.sum().item()
+    return total, {"max": x.argmax().item()}, (x > 1).all().item(), torch.equal(x, x * 1), torch.allclose(x, x + 1)
+
+
+@case()
+def number_with_tensors(x):
+    scale = x.max().item()
+    x.mul_(2)
+    return x * scale, scale - x, x > scale, scale
+
+
 @pytest.mark.parametrize(("fn", "make"), CASES, ids=[fn.__name__ for fn, _ in CASES])
 def test_writes(fn: Any, make: Any) -> None:
     with torch.no_grad():
