@@ -75,6 +75,12 @@ class Shape:
         )
 
     @property
+    def outside(self) -> tuple[bool, bool]:
+        """Do windows reach rows, columns beyond the image? On the far side the sizes of the result tell."""
+        rows, columns = self.input_rows(self.oh) - self.padding[0], self.input_columns - self.padding[1]
+        return self.padding[0] > 0 or rows > self.h, self.padding[1] > 0 or columns > self.w
+
+    @property
     def input_columns(self) -> int:
         return (self.ow - 1) * self.stride[1] + (self.kw - 1) * self.dilation[1] + 1
 
@@ -115,7 +121,7 @@ def plan(
     if shape.flat:
         return plan(shape.turned(), _turned(x_strides), dtype, target, panel=panel)
     lanes = target.lanes(dtype)
-    stage = shape.padding != (0, 0) or x_strides[1] != 1
+    stage = any(shape.outside) or x_strides[1] != 1
     pixels, each = shape.oh * shape.ow, shape.o // shape.groups
     if shape.depthwise:
         nv = 2 if shape.c >= 2 * lanes else 1
@@ -380,4 +386,4 @@ class _Share:
             spec.x, spec.x_strides, spec.x_offset, shape.c, shape.h, shape.w, left=shape.padding[1], width=self.width)
         first = add(mul(self.first_row, shape.stride[0]), -shape.padding[0])
         count = add(mul(sub(self.rows_here, 1), shape.stride[0]), window)
-        return staging.copy(image, self.staged, self.n, first, count, padded=shape.padding[0] > 0)
+        return staging.copy(image, self.staged, self.n, first, count, padded=shape.outside[0])

@@ -26,12 +26,12 @@ from monograph.templates.tile import Epilogue, Machine, Reduction
 
 __all__ = ["Operand", "Plan", "Spec", "build", "plan"]
 
-K_BLOCK = 1024               # a panel of B (64 KiB at 16 f32 columns) streams from the second-level cache
+K_BLOCK = 1536               # a panel of B (96 KiB at 16 f32 columns) streams from the second-level cache
 ROW_BLOCK = 192              # rows of A per task: their blocks of K stay in the second-level cache
 SERIAL_FLOPS = 200_000       # below this a parallel region costs more than it gives
 COPY_ROWS = 16               # from this many rows on an activation's columns are copied into panels
 COPY_BYTES = 512             # when its rows are further apart than this
-COPY_COLUMNS = 96            # A's rows are copied together for at least this many columns
+COPY_COLUMNS = 96            # A's rows are copied together for this many columns, or four times as many
 PADDING = 16                 # elements between copied rows, so that they do not share cache sets
 TASKS = 16                   # tasks a large product is split into
 COLUMN_TASKS = 8             # the same where each task goes through all rows
@@ -137,8 +137,10 @@ def _is_copied(spec: Spec) -> bool:
 def _are_rows_copied(spec: Spec) -> bool:
     """Are A's rows copied together? Far apart they share few cache sets; enough columns must use the copy."""
     row, k = (abs(stride) * spec.dtype.itemsize for stride in spec.a.strides[-2:])
-    bad = row % 4096 == 0 if spec.a.strides[-1] == 1 else k % 1024 == 0
-    return bad and spec.m >= 2 * COPY_ROWS and spec.cut.panels * spec.cut.nr >= COPY_COLUMNS
+    along_k = spec.a.strides[-1] == 1
+    bad = row % 8192 == 0 if along_k else k % 1024 == 0
+    least = COPY_COLUMNS * (4 if along_k else 1)
+    return bad and spec.m >= 2 * COPY_ROWS and spec.cut.panels * spec.cut.nr >= least
 
 
 class _Share:
