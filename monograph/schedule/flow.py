@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from monograph.ir.graph import Graph, Node, Value
-from monograph.schedule import roles, views
+from monograph.schedule import borders, roles, views
 from monograph.schedule.roles import Role
 from monograph.schedule.views import Affine
 
@@ -67,6 +67,8 @@ def flow(graph: Graph, stored: Collection[Node] = ()) -> Flow:
     Views in `stored` count as work: their results are computed and stored like others.
     """
     role = {node: Role.POINTWISE if node in stored else roles.role(node) for node in graph.nodes}
+    taken = borders.borders(graph.nodes, role, graph.outputs)
+    role.update(dict.fromkeys(taken, Role.VIEW))
     base: dict[Value, Value] = {}
     path: dict[Value, tuple[Step, ...]] = {}
     readers: dict[Value, list[Node]] = {}
@@ -91,6 +93,8 @@ def _reads(node: Node) -> list[Value]:
 
 
 def _step(node: Node, position: int) -> Step:
+    if node.op.name == borders.PAD and any(node.attributes["pad"]):
+        return Step(node, position, borders.placeholder(node), size(node.inputs[0]), False, True)
     shape = views.shape_of(node.inputs[0])
     affine = views.through(node, position, views.contiguous(shape))
     assert affine is not None, node

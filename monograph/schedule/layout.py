@@ -19,7 +19,7 @@ import torch
 
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ops import build, panels
-from monograph.schedule import turning, views
+from monograph.schedule import borders, turning, views
 from monograph.schedule.flow import Flow, size
 from monograph.schedule.items import closure, inputs_of
 from monograph.schedule.kernel import Domain, Fused, Item, Layout, LibraryCall, Pack, Strided, Template
@@ -175,7 +175,7 @@ def _wanted(flow: Flow, items: list[Item]) -> dict[Value, Strides]:
     wanted: dict[Value, Strides] = {}
     for item in items:
         if isinstance(item, Template) and item.name == "conv":
-            value = item.anchor.inputs[0]
+            value, _ = borders.image(item.anchor.inputs[0], flow.role)
             if flow.base_of(value) is value:
                 wanted[value] = channels_last(shape_of(value))
     return wanted

@@ -7,7 +7,7 @@ are known. Where strides cannot say it, or are not those the template needs, the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from monograph.ir.graph import Value
 from monograph.ir.types import TensorType
 from monograph.ops import panels, templates
 from monograph.ops.panels import Step
-from monograph.schedule import views
+from monograph.schedule import borders, views
 from monograph.schedule.flow import Flow
 from monograph.schedule.kernel import Layout, Pack, Strided, Template
 from monograph.schedule.views import Affine, shape_of
@@ -240,6 +240,7 @@ def _conv(self: Operands, item: Template) -> None:
     node = item.anchor
     x, w, bias = node.operand("input"), node.operand("weight"), node.operand("bias")
     assert isinstance(x, Value) and isinstance(w, Value)
+    x, before = borders.image(x, self.flow.role)
     n, c, *space = shape_of(x)
     o, _, *window = shape_of(w)
     groups = node.attributes["groups"]
@@ -261,7 +262,8 @@ def _conv(self: Operands, item: Template) -> None:
         item.operands["bias"] = _spread(self, bias, (o,), (o,))
     item.parameters.update(
         n=n, c=c, h=h, w=width, o=o, oh=oh, ow=ow, kh=kh, kw=kw, groups=groups, panel=panel,
-        stride=_pair(node.attributes["stride"], 1), padding=_pair(node.attributes["padding"], 0),
+        stride=_pair(node.attributes["stride"], 1),
+        padding=_pair([p + more for p, more in zip(_each(node.attributes["padding"], before), before, strict=True)], 0),
         dilation=_pair(node.attributes["dilation"], 1),
     )
 
@@ -269,6 +271,11 @@ def _conv(self: Operands, item: Template) -> None:
 def _pair(numbers: Any, filler: int) -> tuple[int, int]:
     """Two numbers per spatial dim; a 1-d convolution has `filler` in front, one number stands for both."""
     return (filler, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
+
+
+def _each(numbers: Sequence[int], dims: Sequence[int]) -> Sequence[int]:
+    """One number per dim, where one may stand for all."""
+    return numbers if len(numbers) == len(dims) else [numbers[0]] * len(dims)
 
 
 # ---- attention

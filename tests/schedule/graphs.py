@@ -178,9 +178,11 @@ def _conv(m):
     if x.tensor.numel > 1024 or min(x.tensor.shape[2:]) < 2:
         return m.call("neg.default", x)
     c = x.tensor.shape[1]
+    if m.random.random() < 0.4:
+        x = m.call("constant_pad_nd.default", x, (m.random.randint(0, 2), 1, 0, m.random.randint(0, 2)))
     groups = c if m.random.random() < 0.3 else 1
     w = m.source((c if groups > 1 else 3, c // groups, 2, 2), weight=m.random.random() < 0.7)
-    return m.call("convolution.default", x, w, None, (1, 1), (1, 0), (1, 1), False, (0, 0), groups)
+    return m.call("convolution.default", x, w, None, (m.random.randint(1, 2), 1), (1, 0), (1, 1), False, (0, 0), groups)
 
 
 def _attention(m):

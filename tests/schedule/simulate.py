@@ -120,7 +120,12 @@ def _conv(item: Template, memory: Memory) -> list[torch.Tensor]:
         w = w.permute(0, 1, 5, 4, 2, 3).reshape(p["groups"], -1, p["c"] // p["groups"], p["kh"], p["kw"])
         w = w[:, :each].reshape(p["o"], -1, p["kh"], p["kw"])
     bias = memory.strided(item.operands["bias"]) if "bias" in item.operands else None
-    result = torch.nn.functional.conv2d(x, w, bias, p["stride"], p["padding"], p["dilation"], p["groups"])
+    border = []
+    for size, out, window, axis in ((p["w"], p["ow"], p["kw"], 1), (p["h"], p["oh"], p["kh"], 0)):
+        reach = (out - 1) * p["stride"][axis] + (window - 1) * p["dilation"][axis] + 1
+        border += [p["padding"][axis], reach - size - p["padding"][axis]]
+    x = torch.nn.functional.pad(x, border)
+    result = torch.nn.functional.conv2d(x, w, bias, p["stride"], 0, p["dilation"], p["groups"])
     assert result.shape == (p["n"], p["o"], p["oh"], p["ow"])
     return [result]
 

@@ -18,6 +18,15 @@ def test_convolutions_hand_on_channels_last():
     assert schedule.items[2].operands["x"].value is middle
 
 
+def test_a_border_of_zeros_is_left_to_the_convolution():
+    m = Maker()
+    x, w = m.input(1, 3, 6, 6), m.weight(4, 3, 3, 3)
+    padded = m.op("constant_pad_nd.default", x, (0, 1, 0, 1))
+    schedule = m.plan(m.op("convolution.default", padded, w, None, (2, 2), (0, 0), (1, 1), False, (0, 0), 1))
+    item, = schedule.items
+    assert item.operands["x"].value is x and item.parameters["padding"] == (0, 0) and item.parameters["oh"] == 3
+
+
 def test_heads_of_attention_are_views():
     m = Maker()
     x = m.input(2, 5, 12)
