@@ -8,7 +8,9 @@ from typing import TypeAlias
 from monograph.ir.graph import Node, Value
 from monograph.ops import (
     decompose_activation,
+    decompose_backward,
     decompose_linear,
+    decompose_loss,
     decompose_move,
     decompose_norm,
     decompose_reduce,
@@ -22,7 +24,9 @@ Rule: TypeAlias = "Callable[[Builder, Node], Value | tuple[Value | None, ...] | 
 
 RULES: dict[str, Rule] = {
     **decompose_activation.RULES,
+    **decompose_backward.RULES,
     **decompose_linear.RULES,
+    **decompose_loss.RULES,
     **decompose_move.RULES,
     **decompose_norm.RULES,
     **decompose_reduce.RULES,
