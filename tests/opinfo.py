@@ -150,7 +150,7 @@ def _run(function: Any, arguments: Any, kwargs: Any, grad: bool) -> Any:
     with torch.set_grad_enabled(grad):
         result = function(*args, **kw)
     gradients = _gradients(result, (args, kw)) if grad else None
-    return pytree.tree_map(_strided, (result, args, kw)), gradients
+    return (result, args, kw), gradients
 
 
 def _copy(leaf: Any) -> Any:
@@ -162,17 +162,14 @@ def _copy(leaf: Any) -> Any:
     return copied.requires_grad_(leaf.requires_grad)
 
 
-def _strided(leaf: Any) -> Any:
-    return leaf
-
-
 def _gradients(result: Any, inputs: Any) -> Any:
     outputs = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
     leaves = [leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
     if not outputs or not leaves:
         return None
     weights = [torch.ones_like(output) * 0.5 for output in outputs]
-    return torch.autograd.grad(outputs, leaves, weights, allow_unused=True)
+    gradients = torch.autograd.grad(outputs, leaves, weights, allow_unused=True)
+    return [None if gradient is None else gradient.contiguous() for gradient in gradients]   # strides are autograd's
 
 
 def _equal(first: Any, second: Any) -> bool:
