@@ -98,12 +98,13 @@ def position(
     values: Values, node: Node, at: Expr, size: int, dim: int, *, wrap: bool = False,
     exception: str = "IndexError", message: str = RANGE,
 ) -> Expr:
-    """A position along a dim of `size`, checked; `wrap` counts negative ones from the end."""
+    """A position along a dim of `size`, checked unless there is no exception; `wrap` counts negatives from the end."""
     m = _scalars(values, node)
     given = m.cast(at, torch.int64)
     where = m.select(m.lt(given, 0), m.add(given, size), given) if wrap else given
-    values.check(m("and", m.ge(where, 0), m.lt(where, size)), exception, message,
-                 (given, index(dim), index(size)), node)
+    if exception:
+        values.check(m("and", m.ge(where, 0), m.lt(where, size)), exception, message,
+                     (given, index(dim), index(size)), node)
     if values.affine.inside(where, size):
         return where
     return m("max", m("min", where, max(size - 1, 0)), 0)
@@ -151,6 +152,7 @@ def index_tensor(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
     given = [i for i, entry in enumerate(indices) if isinstance(entry, Value)]
     rank = max(len(shape_of(indices[i])) for i in given)
     start = given[0] if given == list(range(given[0], given[-1] + 1)) else 0
+    exception = "" if "_unsafe" in node.op.name else "IndexError"
     box, rest = c[start:start + rank], iter((*c[:start], *c[start + rank:]))
     point: list[Expr] = []
     for dim, size in enumerate(shape):
@@ -162,7 +164,7 @@ def index_tensor(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
             raise CompileError("a mask as an index has no kernel", loc=node.loc)
         # the message counts the indexed dims alone
         point.append(position(values, node, values.at(entry, broadcast(entry, box)), size, given.index(dim),
-                              wrap=True, message=BOUNDS))
+                              wrap=True, exception=exception, message=BOUNDS))
     return values.at(x, tuple(point))
 
 
