@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from monograph.api import capture as capture
     from monograph.api import compile as compile
     from monograph.api import disable as disable
+    from monograph.api import refresh as refresh
     from monograph.tools.explain import explain as explain
     from monograph.tools.verify import verify as verify
 
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "capture": "monograph.api", "compile": "monograph.api", "disable": "monograph.api",
+    "refresh": "monograph.api",
     "explain": "monograph.tools.explain", "verify": "monograph.tools.verify",
     **dict.fromkeys(
         ("CaptureError", "CompileError", "DataDependentError", "DeviceError", "InputError", "MismatchError",

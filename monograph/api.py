@@ -24,7 +24,7 @@ from monograph.config import Options
 from monograph.dispatch import Dispatcher, Recompile, TraceFailed, check_devices
 from monograph.errors import InputError
 
-__all__ = ["CompiledFunction", "capture", "compile", "disable", "dispatcher_of"]
+__all__ = ["CompiledFunction", "capture", "compile", "disable", "dispatcher_of", "refresh"]
 
 
 class CompiledFunction:
@@ -69,7 +69,8 @@ def compile(
     fullgraph   True: what cannot be captured as one graph is an error that says where and why;
                 False: such a call runs eagerly, with one warning
     dynamic     symbolic sizes; only None and False at present
-    mode        "default", "max-autotune" or "low-memory"; torch.compile's other modes are accepted
+    mode        "default", "max-autotune" or "low-memory" (which compile alike at present); torch.compile's other
+                modes are accepted
     backend     "llvm", or "reference": the captured graph op by op in torch
     weights     "watched": folded and packed copies of weights follow every change; "live": there are none;
                 "frozen": they are made once
@@ -105,6 +106,18 @@ def disable(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` as plain Python: a compiled function or module gives back what it was made from."""
     dispatcher = dispatcher_of(function)
     return function if dispatcher is None else dispatcher.function
+
+
+def refresh(compiled: Any) -> None:
+    """Make folded and packed copies of weights again at the next call: after a change that `weights="watched"` cannot
+    see (a few elements written through `.data`, numpy or an inference tensor), or any change with "frozen"."""
+    dispatcher = dispatcher_of(compiled)
+    if dispatcher is None:
+        raise InputError(f"{type(compiled).__name__} is not compiled")
+    for entry in dispatcher.entries:
+        for half in entry.report.halves.values():
+            if half.executable is not None:
+                half.executable.refresh()
 
 
 def dispatcher_of(target: Any) -> Dispatcher | None:

@@ -162,3 +162,16 @@ def test_a_class_that_refuses_to_be_subclassed():
 
     with pytest.raises(monograph.InputError, match="model.forward"):
         compiled(Final())
+
+
+def test_refresh_makes_frozen_copies_again():
+    net = nn.Linear(64, 64)
+    fast = monograph.compile(net, weights="frozen")
+    x = torch.ones(2, 64)
+    before = fast(x)
+    net.weight.mul_(2)
+    torch.testing.assert_close(fast(x), before)
+    monograph.refresh(fast)
+    torch.testing.assert_close(fast(x), net(x))
+    with pytest.raises(monograph.InputError, match="not compiled"):
+        monograph.refresh(net)
