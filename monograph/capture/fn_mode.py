@@ -101,9 +101,9 @@ class UserMode(TorchFunctionMode):
         with torch._C.DisableTorchFunction(), torch.no_grad():
             if func is not Tensor.item:
                 tensor = self.comparison(func, args, kwargs)
-            if tensor is None or tensor.numel() != 1 or not isinstance(tensor, compat.FakeTensor):
+            if tensor is None or tensor.numel() != 1 or number_dtype(tensor.dtype) is None:
                 return None
-            if number_dtype(tensor.dtype) is None or self.tracer.known(tensor) is not None:
+            if self.tracer.known(self.tracer.lift(tensor)) is not None:
                 return None
             return TracedNumber(tensor.detach().reshape(()).clone())
 

@@ -276,7 +276,7 @@ def numbers_returned(x):
 def number_with_tensors(x):
     scale = x.max().item()
     x.mul_(2)
-    return x * scale, scale - x, x > scale, scale
+    return x * scale, scale - x, x > scale, scale, CAPTURED[0].item() * x, torch.equal(x, x[0])
 
 
 @pytest.mark.parametrize(("fn", "make"), CASES, ids=[fn.__name__ for fn, _ in CASES])
