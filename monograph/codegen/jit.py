@@ -6,7 +6,6 @@ Programs are loaded by `runtime`, which needs no LLVM.
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import functools
 import glob
 import itertools
@@ -50,7 +49,7 @@ def load(kernels: Sequence[Kernel], target: Target | None = None) -> dict[str, C
 
 @functools.cache
 def _openmp() -> dict[str, int]:
-    """The functions of torch's own libgomp, and libm's."""
+    """The functions of torch's own libgomp."""
     found = glob.glob(os.path.join(os.path.dirname(torch.__file__), "lib", "libgomp*.so*"))
     library = ctypes.CDLL(found[0] if found else "libgomp.so.1")
     names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
