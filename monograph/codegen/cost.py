@@ -11,7 +11,7 @@ __all__ = ["body_cost", "is_small", "worthwhile_jam"]
 # Additions (of f32, vectorised) that take about as long as it takes to start and join the threads.
 SMALL = 300_000
 UNKNOWN_TRIPS = 64
-LONG_BODY = 24
+LONG_BODY = 48
 SCALAR_PENALTY = 4
 
 
@@ -50,7 +50,7 @@ def worthwhile_jam(loop: For) -> int:
     seen: set[Expr] = set()
     cost = body_cost(loop.body, seen)
     cost += sum(TABLE[e.name].cost for e in walk(loop.yields, seen) if isinstance(e, Op) and e.name in TABLE)
-    return min(loop.unroll, 1 if cost > LONG_BODY else (2 if cost > LONG_BODY // 2 else loop.unroll))
+    return min(loop.unroll, 1 if cost > LONG_BODY else (2 if cost > LONG_BODY // 4 else loop.unroll))
 
 
 def is_small(loop: For, trips: int | None) -> bool:
