@@ -133,7 +133,7 @@ def _recipe(shape: tuple[int, ...], affine: Affine, in_order: bool) -> tuple[Ste
 
 # ---- gemm
 
-def _gemm(self: Operands, item: Template) -> None:
+def _gemm(operands: Operands, item: Template) -> None:
     node = item.anchor
     roles = templates.ANCHORS[node.op.name].roles
     a, b, bias = (node.operand(roles[role]) if role in roles else None for role in ("a", "b", "bias"))
@@ -141,81 +141,81 @@ def _gemm(self: Operands, item: Template) -> None:
     transposed = "weight" in roles.values()         # linear: b is (n, k)
     n, k = shape_of(b)[-2:] if transposed else shape_of(b)[:-3:-1]
     batch: tuple[int, ...] = () if transposed else shape_of(b)[:-2]
-    panel = templates.panel_width(n, self.lanes(b.tensor.dtype))
+    panel = templates.panel_width(n, operands.lanes(b.tensor.dtype))
     before: tuple[Step, ...] = (("permute", (1, 0)),) if transposed else ()
-    packed = self.packed(b, (*before, *panels.gemm(k, n, panel))) if not batch else None
+    packed = operands.packed(b, (*before, *panels.gemm(k, n, panel))) if not batch else None
     if packed is not None:
-        left = _rows(self, a) if transposed else _matrix(self, a)
+        left = _rows(operands, a) if transposed else _matrix(operands, a)
         item.operands["b"] = packed
         batch = left[1].shape[:-2]
     else:
-        left = _one_matrix(self, a) if transposed else _matrix(self, a)
-        right = _matrix(self, b)
+        left = _one_matrix(operands, a) if transposed else _matrix(operands, a)
+        right = _matrix(operands, b)
         if transposed:
             affine = right[1]
             right = right[0], Affine(affine.shape[::-1], affine.strides[::-1], affine.offset)
-        left, right = _same_batch(self, (a, left), (b, right))
+        left, right = _same_batch(operands, (a, left), (b, right))
         batch = left[1].shape[:-2]
-        item.operands["b"] = self.strided(*right)
-    item.operands["a"] = self.strided(*left)
+        item.operands["b"] = operands.strided(*right)
+    item.operands["a"] = operands.strided(*left)
     m = left[1].shape[-2]
     alpha, beta = node.attributes.get("alpha", 1), node.attributes.get("beta", 1)
     item.parameters.update(batch=batch, m=m, n=n, k=k, packed=packed is not None, panel=panel, alpha=alpha, beta=beta)
     if isinstance(bias, Value) and beta != 0:
-        item.operands["bias"] = _spread(self, bias, shape_of(node.results[0]), (*batch, m, n))
+        item.operands["bias"] = _spread(operands, bias, shape_of(node.results[0]), (*batch, m, n))
 
 
-def _spread(self: Operands, value: Value, shape: tuple[int, ...], split: tuple[int, ...]) -> Strided:
+def _spread(operands: Operands, value: Value, shape: tuple[int, ...], split: tuple[int, ...]) -> Strided:
     """`value` broadcast to `shape`, seen as `split`."""
-    found = self.lies(value)
+    found = operands.lies(value)
     affine = views.reshape(views.broadcast(found, shape), split) if found is not None else None
     if affine is None:
-        value, copied = self.copied(value)
+        value, copied = operands.copied(value)
         affine = views.reshape(views.broadcast(copied, shape), split)
     assert affine is not None, (shape, split)      # dims are only ever split, which strides can always tell
-    return self.strided(value, affine)
+    return operands.strided(value, affine)
 
 
-def _rows(self: Operands, value: Value) -> tuple[Value, Affine]:
+def _rows(operands: Operands, value: Value) -> tuple[Value, Affine]:
     """All leading dims of `value` as rows of one matrix, or as few batches of rows as strides allow."""
     shape = shape_of(value)
-    affine = self.lies(value)
+    affine = operands.lies(value)
     if affine is not None:
         for split in range(len(shape) - 1):
             wanted = (*shape[:split], math.prod(shape[split:-1]), shape[-1])
             merged = views.reshape(affine, wanted)
             if merged is not None:
                 return value, merged
-    return _one_matrix(self, value)
+    return _one_matrix(operands, value)
 
 
-def _one_matrix(self: Operands, value: Value) -> tuple[Value, Affine]:
+def _one_matrix(operands: Operands, value: Value) -> tuple[Value, Affine]:
     shape = shape_of(value)
     wanted = (math.prod(shape[:-1]), shape[-1])
-    affine = self.lies(value)
+    affine = operands.lies(value)
     merged = views.reshape(affine, wanted) if affine is not None else None
     if merged is None:
-        value, affine = self.copied(value)
+        value, affine = operands.copied(value)
         merged = views.reshape(affine, wanted)
     assert merged is not None
     return value, merged
 
 
-def _matrix(self: Operands, value: Value) -> tuple[Value, Affine]:
+def _matrix(operands: Operands, value: Value) -> tuple[Value, Affine]:
     """`value` as (*batch, rows, columns), its batch dim split where strides cannot merge it."""
-    affine = self.lies(value)
+    affine = operands.lies(value)
     if affine is not None:
         return value, affine
-    path = self.flow.path_of(value)
+    path = operands.flow.path_of(value)
     before = path[-1].node.inputs[0]
-    inner = self.lies(before)
+    inner = operands.lies(before)
     if path[-1].in_order and inner is not None and inner.shape[-2:] == shape_of(value)[-2:]:
         return value, inner
-    return self.copied(value)
+    return operands.copied(value)
 
 
 def _same_batch(
-    self: Operands, a: tuple[Value, tuple[Value, Affine]], b: tuple[Value, tuple[Value, Affine]]
+    operands: Operands, a: tuple[Value, tuple[Value, Affine]], b: tuple[Value, tuple[Value, Affine]]
 ) -> tuple[tuple[Value, Affine], tuple[Value, Affine]]:
     """The two matrices with the same batch dims: one takes those of the other, or is copied."""
     left, right = a[1], b[1]
@@ -228,7 +228,7 @@ def _same_batch(
     split = views.reshape(right[1], (*first, *right[1].shape[-2:]))
     if split is not None:
         return left, (right[0], split)
-    made, affine = self.copied(b[0])
+    made, affine = operands.copied(b[0])
     split = views.reshape(affine, (*first, *affine.shape[-2:]))
     assert split is not None
     return left, (made, split)
@@ -236,11 +236,11 @@ def _same_batch(
 
 # ---- convolution
 
-def _conv(self: Operands, item: Template) -> None:
+def _conv(operands: Operands, item: Template) -> None:
     node = item.anchor
     x, w, bias = node.operand("input"), node.operand("weight"), node.operand("bias")
     assert isinstance(x, Value) and isinstance(w, Value)
-    x, before = borders.image(x, self.flow.role)
+    x, before = borders.image(x, operands.flow.role)
     n, c, *space = shape_of(x)
     o, _, *window = shape_of(w)
     groups = node.attributes["groups"]
@@ -248,18 +248,18 @@ def _conv(self: Operands, item: Template) -> None:
     kh, kw = _pair(window, 1)
     oh, ow = _pair(shape_of(node.results[0])[2:], 1)
     depthwise = groups == c == o and groups > 1
-    panel = templates.panel_width(o // groups, self.lanes(w.tensor.dtype))
+    panel = templates.panel_width(o // groups, operands.lanes(w.tensor.dtype))
     steps = panels.depthwise(c, kh, kw) if depthwise else panels.conv(o, c, kh, kw, groups, panel)
     item.name = "depthwise" if depthwise else "conv"
-    item.operands["w"] = self.packed(w, steps) or self.repacked(w, steps)
-    affine = self.lies(x)
+    item.operands["w"] = operands.packed(w, steps) or operands.repacked(w, steps)
+    affine = operands.lies(x)
     few = c <= FEW_CHANNELS and not depthwise
     if affine is None or (affine.strides[1] != 1 and c != 1 and not few):
-        x, affine = self.copied(x, channels_last(shape_of(x)))
+        x, affine = operands.copied(x, channels_last(shape_of(x)))
     flat = Affine((n, c, h, width), (*affine.strides[:2], *_pair(affine.strides[2:], 0)), affine.offset)
-    item.operands["x"] = self.strided(x, flat, 1)
+    item.operands["x"] = operands.strided(x, flat, 1)
     if isinstance(bias, Value):
-        item.operands["bias"] = _spread(self, bias, (o,), (o,))
+        item.operands["bias"] = _spread(operands, bias, (o,), (o,))
     item.parameters.update(
         n=n, c=c, h=h, w=width, o=o, oh=oh, ow=ow, kh=kh, kw=kw, groups=groups, panel=panel,
         stride=_pair(node.attributes["stride"], 1),
@@ -280,22 +280,22 @@ def _each(numbers: Sequence[int], dims: Sequence[int]) -> Sequence[int]:
 
 # ---- attention
 
-def _attention(self: Operands, item: Template) -> None:
+def _attention(operands: Operands, item: Template) -> None:
     node = item.anchor
     q, k, v, mask = (node.operand(name) for name in ("query", "key", "value", "attn_mask"))
     assert isinstance(q, Value) and isinstance(k, Value) and isinstance(v, Value)
     h = shape_of(q)[1]
-    shared = [_shared_heads(self, value) for value in (k, v)]
+    shared = [_shared_heads(operands, value) for value in (k, v)]
     grouped = shared[0] is not None and shared[1] is not None and shared[0].shape[1] == shared[1].shape[1]
     for role, value, found in (("q", q, None), ("k", k, shared[0]), ("v", v, shared[1])):
-        affine = found if grouped and found is not None else self.lies(value)
+        affine = found if grouped and found is not None else operands.lies(value)
         if affine is None or (affine.strides[-1] != 1 and affine.shape[-1] != 1):
-            value, affine = self.copied(value)
-        item.operands[role] = self.strided(value, affine, 3)
+            value, affine = operands.copied(value)
+        item.operands[role] = operands.strided(value, affine, 3)
     (b, _, s, d), groups = shape_of(q), item.operands["k"].shape[1]
     t, e = shape_of(k)[2], shape_of(v)[3]
     if isinstance(mask, Value):
-        item.operands["mask"] = _spread(self, mask, (b, h, s, t), (b, h, s, t))
+        item.operands["mask"] = _spread(operands, mask, (b, h, s, t), (b, h, s, t))
     scale = node.attributes.get("scale")
     lse = len(node.results) > 1 and node.results[1] in item.outputs
     item.parameters.update(
@@ -304,12 +304,12 @@ def _attention(self: Operands, item: Template) -> None:
     )
 
 
-def _shared_heads(self: Operands, value: Value) -> Affine | None:
+def _shared_heads(operands: Operands, value: Value) -> Affine | None:
     """Where `value` (b, h, t, d) lies as (b, h / group, t, d), if neighbouring heads are made equal by an expand."""
-    path = self.flow.path_of(value)
+    path = operands.flow.path_of(value)
     if not path or not path[-1].in_order:
         return None
-    inner = self.lies(path[-1].node.inputs[0])
+    inner = operands.lies(path[-1].node.inputs[0])
     b, h, t, d = shape_of(value)
     if inner is None or len(inner.shape) != 5 or inner.strides[2] != 0:
         return None
