@@ -44,7 +44,9 @@ def test_a_compiled_module_runs_in_a_forked_child():
 
 
 SCRIPT = """
-import sys, torch, monograph as mg
+import faulthandler, torch
+faulthandler.dump_traceback_later(120, exit=True)
+import monograph as mg
 from monograph import cache
 from monograph.codegen import build
 cache.is_stable = lambda: True               # the package may be edited while this test runs
