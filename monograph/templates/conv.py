@@ -101,7 +101,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """`x_strides` are those of (n, c, h, w); w is packed by `pack.conv` or `pack.depthwise`."""
+    """`x_strides` are those of (n, c, h, w); w is packed by `ops.panels`."""
 
     shape: Shape
     dtype: torch.dtype

@@ -4,7 +4,7 @@
       [copy the group's columns of B into panels, where B is not packed and lies badly]
       the task's share (see `blocked`)
 
-A packed B is [ceil(N / NR)][K][NR], zeros beyond N (see `pack`). Where the last tile or an unpacked panel
+A packed B is [ceil(N / NR)][K][NR], zeros beyond N. Where the last tile or an unpacked panel
 would reach past the end it starts earlier instead: it computes some elements again but finishes only the
 new ones, so that nothing out of bounds is read and each result is stored once. The order of every sum is
 fixed by the sizes alone, whatever the number of threads.

@@ -1,19 +1,9 @@
-"""What the tests of templates share: applying a recipe, and running a kernel on the interpreter and as machine code."""
+"""What the tests of templates share: running a kernel on the interpreter and as machine code."""
 
 import torch
-import torch.nn.functional as F
 
 from monograph.codegen import jit
 from monograph.loops import interpret, verifier
-
-
-def packed(steps, tensor):
-    for name, numbers in steps:
-        if name == "pad":
-            tensor = F.pad(tensor, numbers)
-        else:
-            tensor = tensor.reshape(numbers) if name == "reshape" else tensor.permute(numbers)
-    return tensor.contiguous()
 
 
 def run(kernel, inputs, outputs, *, interpreted=True):

@@ -9,9 +9,10 @@ import torch.nn.functional as F
 
 from monograph.codegen.target import host
 from monograph.loops.nodes import Buffer, Store, const, load, op
-from monograph.templates import conv, pack
+from monograph.ops import panels
+from monograph.templates import conv
 from monograph.templates.arith import add, mul
-from tests.templates.running import packed, run
+from tests.templates.running import run
 
 TARGET = host()
 F32 = torch.float32
@@ -27,8 +28,8 @@ def convolve(x, w, bias, *, stride=(1, 1), padding=(0, 0), dilation=(1, 1), grou
     shape = conv.Shape(n, c, h, width, o, *expected.shape[2:], kh, kw, stride, padding, dilation, groups)
     panel = 16 if o // groups > 8 else 8
     cut = change(conv.plan(shape, x.stride(), x.dtype, TARGET, panel=None if shape.depthwise else panel))
-    steps = pack.depthwise(c, kh, kw) if shape.depthwise else pack.conv(o, c, kh, kw, groups, panel)
-    weight = packed(steps, w)
+    steps = panels.depthwise(c, kh, kw) if shape.depthwise else panels.conv(o, c, kh, kw, groups, panel)
+    weight = panels.apply(w, steps)
     buffers = [Buffer(name, x.dtype, t.numel()) for name, t in (("x", x), ("w", weight), ("bias", bias), ("y", out))]
     spec = conv.Spec(shape, x.dtype, buffers[0], x.stride(), buffers[1], tuple(buffers), cut)
 

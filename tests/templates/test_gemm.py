@@ -5,9 +5,10 @@ import torch
 
 from monograph.codegen.target import generic, host
 from monograph.loops.nodes import Buffer, Store, load, op
-from monograph.templates import gemm, pack
+from monograph.ops import panels
+from monograph.templates import gemm
 from monograph.templates.arith import add, mul
-from tests.templates.running import packed, run
+from tests.templates.running import run
 
 TARGET = host()
 F32 = torch.float32
@@ -24,10 +25,10 @@ def product(a, b, *, panel=None, bias=None, interpreted=True, target=TARGET):
     batch = tuple(batch)
     cut = gemm.plan(batch, m, n, k, a.dtype, target, panel=panel)
     out = torch.full((*batch, m, n), float("nan"), dtype=a.dtype)
-    data = b if panel is None else packed(pack.gemm(batch, k, n, panel), b)
+    data = b if panel is None else panels.apply(b, panels.gemm(k, n, panel))
     tensors = {"a": a, "b": data, "bias": a if bias is None else bias, "c": out}
     buffers = [Buffer(name, a.dtype, extent(t)) for name, t in tensors.items()]
-    strides = b.stride() if panel is None else (*data.stride()[:-3], 0, 0)
+    strides = b.stride() if panel is None else (0, 0)
     arguments = tuple(buffers if bias is not None else [buffers[0], buffers[1], buffers[3]])
     spec = gemm.Spec(batch, m, n, k, a.dtype, gemm.Operand(buffers[0], a.stride()), gemm.Operand(buffers[1], strides),
                      panel is not None, arguments, cut)
