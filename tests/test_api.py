@@ -293,8 +293,12 @@ def test_messages_are_said_at_every_call(capsys):
             fast(torch.ones(2))
         assert [(str(w.message), w.filename) for w in caught] == [("long input", __file__)]
     assert capsys.readouterr().out == "shape=(2,)\n" * 2
+    show = reference(lambda x: print(x, "sum", x.sum().item(), end=";"))
+    for value in (1.0, 2.0):
+        show(torch.tensor([value]))
+    assert capsys.readouterr().out == "tensor([1.]) sum 1.0;tensor([2.]) sum 2.0;"
     with pytest.raises(UnsupportedError, match="printed"):
-        reference(lambda x: print(x))(torch.ones(1))
+        show(torch.ones(1, requires_grad=True))
 
 
 class Bag(dict):

@@ -1,7 +1,8 @@
 """Writes to Python state: found after the trace, taken back, and made again after every run; messages likewise.
 
     Traced(function).call(*args) = result                           nothing was written
-                                 | [result, value of each Change]   else: the values become results of the program
+                                 | [result, value of each Change, of each argument written, of each message]
+                                                                    else: the values become results of the program
 
 A generator that is returned runs to its end in the trace; each call makes a new one over the results.
 
@@ -53,9 +54,10 @@ class Traced:
             if not unchanged_content(old, now):
                 self.argument_changes.append((path, now))
                 refill(container, old)
-        if not (self.changes or self.argument_changes):
+        if not (self.changes or self.argument_changes or self.reads.messages):
             return result
-        return [result, [change.after for change in self.changes], [after for _, after in self.argument_changes]]
+        return [result, [change.after for change in self.changes], [after for _, after in self.argument_changes],
+                [message.values for message in self.reads.messages]]
 
     @property
     def has_effects(self) -> bool:
@@ -65,13 +67,13 @@ class Traced:
         """`replay(outcome, args, kwargs)` makes the writes again and returns the user's result."""
         places = [(change.container, change.key) for change in self.changes]
         paths = [path for path, _ in self.argument_changes]
-        lazy, writes = self.lazy, bool(places or paths)
-        messages = tuple(self.reads.messages)
+        lazy, messages = self.lazy, tuple(self.reads.messages)
+        writes = bool(places or paths or messages)
 
         def replay(outcome: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            result, values, arguments = outcome if writes else (outcome, (), ())
-            for message in messages:
-                message.say()
+            result, values, arguments, spoken = outcome if writes else (outcome, (), (), ())
+            for message, said in zip(messages, spoken):
+                message.say(said)
             for (container, key), value in zip(places, values):
                 put(container, key, value)
             for path, value in zip(paths, arguments):

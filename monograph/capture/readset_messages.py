@@ -1,14 +1,13 @@
 """What user code says while it is traced, to be said again at every call.
 
-    Message ::= print(text)  |  warning(message, category, file, line, module, registry)
+    Message ::= print(values, sep, end)  |  warning(message, category, file, line, module, registry)
 
+What is printed becomes results of the program, so that tensors and numbers are printed with the values of each call.
 A warning is issued from the user's line, so that the filters and the once-per-line rule work as in eager.
-A traced tensor has no value to print: that is refused.
 """
 
 from __future__ import annotations
 
-import io
 import sys
 import warnings
 from collections.abc import Callable
@@ -28,10 +27,13 @@ Frame = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Printed:
-    text: str
+    values: tuple[Any, ...]
+    sep: str | None
+    end: str | None
 
-    def say(self) -> None:
-        sys.stdout.write(self.text)
+    def say(self, values: tuple[Any, ...]) -> None:
+        """Print `values`, which are `self.values` as they are in this call."""
+        print(*values, sep=self.sep, end=self.end)
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,9 @@ class Warned:
     line: int
     module: str
     globals: dict[str, Any]
+    values: tuple[Any, ...] = ()
 
-    def say(self) -> None:
+    def say(self, values: tuple[Any, ...]) -> None:
         registry = self.globals.setdefault("__warningregistry__", {})
         warnings.warn_explicit(self.message, self.category, self.file, self.line, self.module, registry)
 
@@ -56,12 +59,11 @@ def keep_print(messages: list[Message], user_frame: Frame, old: Any) -> Any:
         frame = user_frame()
         if frame is None or file not in (None, sys.stdout):
             return old(*values, sep=sep, end=end, file=file, **more)
-        if any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(values)):
-            raise UnsupportedError("a tensor is printed while the program is captured", loc=location(frame),
-                                   hint="print it outside of the compiled function")
-        text = io.StringIO()
-        old(*values, sep=sep, end=end, file=text)
-        messages.append(Printed(text.getvalue()))
+        if any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in pytree.tree_leaves(values)):
+            raise UnsupportedError("a tensor that requires grad is printed while the program is captured",
+                                   loc=location(frame), hint="print `tensor.detach()`")
+        now = pytree.tree_map_only(torch.Tensor, torch.clone, values)       # it may be written to later on
+        messages.append(Printed(now, sep, end))
 
     return print
 
