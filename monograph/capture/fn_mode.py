@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
 from monograph.capture import blame, dynamic, handlers
+from monograph.capture.inputs import flat_like
 from monograph.capture.number import TracedNumber, as_operands, number_dtype
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ Tensor = torch.Tensor
 LEAVES_TORCH: dict[Any, str] = {
     Tensor.numpy: "numpy()", Tensor.__array__: "__array__()", Tensor.data_ptr: "data_ptr()",
     Tensor.__dlpack__: "__dlpack__()", Tensor.__repr__: "repr()", Tensor.__format__: "format()",
-    Tensor.__reduce_ex__: "pickling", Tensor.__deepcopy__: "deepcopy()",
+    Tensor.__reduce_ex__: "pickling",
 }
 
 GIVES_NUMBER = frozenset({Tensor.item, torch.equal, Tensor.equal, torch.allclose, Tensor.allclose})
@@ -51,6 +52,8 @@ class UserMode(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if func is Tensor.__deepcopy__ and isinstance(args[0], compat.FakeTensor) and not args[0].requires_grad:
+            return self.deep_copy(*args)
         if func in LEAVES_TORCH and isinstance(args[0], compat.FakeTensor):
             raise self.leaves(func)
         if func is Tensor.tolist and isinstance(args[0], compat.FakeTensor):
@@ -115,6 +118,16 @@ class UserMode(TorchFunctionMode):
         if func in (torch.equal, Tensor.equal):
             return (left == right).all()
         return torch.isclose(*args, **kwargs).all()
+
+    def deep_copy(self, tensor: torch.Tensor, memo: dict[Any, Any]) -> torch.Tensor:
+        """A copy in a storage of its own, shared by the copies of all tensors that shared one."""
+        if id(tensor) not in memo:
+            home = ("storage", compat.storage_id(tensor))
+            if home not in memo:
+                memo[home] = flat_like(tensor).clone()
+            memo[id(tensor)] = memo[home].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+        copied: torch.Tensor = memo[id(tensor)]
+        return copied
 
     def leaves(self, func: Any) -> errors.UnsupportedError:
         frame = blame.user_frame(3)

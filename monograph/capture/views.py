@@ -214,15 +214,19 @@ def _places(record: Recorder, layout: Layout) -> Value:
 
 def gather(record: Recorder, flat: Value, layout: Layout) -> Value:
     """The elements at `layout` of a flat storage."""
-    if len(layout.sizes) == 1 and layout.strides[0] == 1:
-        return record.emit("aten.slice.Tensor", flat, 0, layout.offset, layout.offset + layout.sizes[0], like=layout)
+    if layout.at_zero().is_dense():       # one stretch of memory
+        count = layout.numel
+        part = record.emit("aten.slice.Tensor", flat, 0, layout.offset, layout.offset + count, sizes=(count,),
+                           dtype=layout.dtype)
+        return flat_to_layout(record, layout, part)
     return record.emit("aten.index.Tensor", flat, (_places(record, layout),), like=layout)
 
 
 def scatter(record: Recorder, flat: Value, layout: Layout, new: Value) -> Value:
     """A flat storage with the elements at `layout` replaced."""
     sizes, dtype = flat.tensor.shape, flat.tensor.dtype
-    if len(layout.sizes) == 1 and layout.strides[0] == 1:
-        return record.emit("aten.slice_scatter.default", flat, new, 0, layout.offset, layout.offset + layout.sizes[0],
+    if layout.at_zero().is_dense():
+        part = layout_to_flat(record, layout.at_zero(), new)
+        return record.emit("aten.slice_scatter.default", flat, part, 0, layout.offset, layout.offset + layout.numel,
                            sizes=sizes, dtype=dtype)
     return record.emit("aten.index_put.default", flat, (_places(record, layout),), new, sizes=sizes, dtype=dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -277,6 +278,15 @@ def number_with_tensors(x):
     scale = x.max().item()
     x.mul_(2)
     return x * scale, scale - x, x > scale, scale, CAPTURED[0].item() * x, torch.equal(x, x[0])
+
+
+@case()
+def deep_copies(x):
+    y = x * 1
+    kept = copy.deepcopy({"a": y, "b": [y, x * 1, y[1:]]})
+    y.zero_()
+    kept["a"][1].add_(1)
+    return kept["a"] + 1, kept["b"], kept["a"] is kept["b"][0]
 
 
 @pytest.mark.parametrize(("fn", "make"), CASES, ids=[fn.__name__ for fn, _ in CASES])
