@@ -1,6 +1,6 @@
 """Loops that stand alone: a vector loop as a function of its own, called where it stands.
 
-    void @kernel.var(buffers it touches, free variables, carried values from outside)
+    void @kernel.tileN(buffers it touches, free variables, carried values from outside)
 
 Register allocation works on whole functions and knows nothing of how often their parts run: beside an epilogue
 full of constants a register tile that just fits would be spilled.
@@ -31,7 +31,9 @@ def write(fn: Function, loop: For, block: Callable[[Function, Sequence[Stmt]], N
     stored = fn.facts.stored(loop)
     fn.forget(stored)
     passed = [fn.pointers[b] for b in buffers] + [fn.scalar(leaf) for leaf in (*variables, *carries)]
-    name = f"{fn.facts.kernel.name}.{loop.var.name}"
+    # Numbered, not named after the variable: equal kernels are to have equal text.
+    standing = [s for s in fn.facts.kernel.statements() if isinstance(s, For) and s.alone]
+    name = f"{fn.facts.kernel.name}.tile{standing.index(loop)}"
     if name not in fn.text.module.helpers:
         fn.text.module.helpers[name] = ""       # its place among the helpers; filled when its body is known
         fn.text.module.helpers[name] = _define(fn, loop, name, buffers, variables, carries, block)
