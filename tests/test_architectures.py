@@ -18,9 +18,19 @@ def test_equal_to_eager(name: str):
     compiled = monograph.compile(copy.deepcopy(model))
     with torch.no_grad():
         expected = model(**inputs)
-        assert_same(compiled(**inputs), expected, rtol=1e-4, atol=1e-5)
-        assert_same(compiled(**inputs), expected, rtol=1e-4, atol=1e-5)
+        atol = 1e-5 + 2 * _rounding(model, inputs, expected)
+        assert_same(compiled(**inputs), expected, rtol=1e-4, atol=atol)
+        assert_same(compiled(**inputs), expected, rtol=1e-4, atol=atol)
     assert len(compiled.recompiles) == 0
+
+
+def _rounding(model: torch.nn.Module, inputs: dict, result: object) -> float:
+    """How far eager's own rounding takes it from the result in double precision: below that nothing can be told."""
+    exact = copy.deepcopy(model).double()(**{
+        key: value.double() if value.is_floating_point() else value for key, value in inputs.items()
+    })
+    return max(float((value - exact[key]).abs().max()) for key, value in result.items()
+               if isinstance(value, torch.Tensor) and value.is_floating_point())
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "resnet", "t5", "vit", "llama", "clip"])

@@ -12,8 +12,8 @@ OURS = ("pointwise", "reduction", "view", "gather", "scan")
 
 
 def settled(outcome: Outcome) -> bool:
-    """Equal to eager; or eager has no answer; or refused by name because it asks for a tensor's value."""
     """Equal to eager; or eager has no answer; or refused by name, because it asks for the value of a tensor."""
+    """Equal to eager; or eager has no answer; or refused by name, since it asks for the value of a tensor."""
 
 
 def sample(dtype: torch.dtype, stride: int) -> list[OpInfo]:
