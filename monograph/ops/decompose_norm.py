@@ -227,7 +227,12 @@ def _batch_norm_training(b: Builder, node: Node) -> tuple[Value, ...] | None:
     mean, difference, squares = centred(b, widened(b, x), dims)
     rstd = _rstd(b, squares, count, node.attributes["eps"])
     weight, bias = (_per_channel(b, _optional(node, name), rank) for name in ("weight", "bias"))
-    out = _affine(b, b.call("aten.mul.Tensor", difference, rstd), weight, bias)
+    kept = (_optional(node, "weight") or x).tensor.dtype
+    if kept is not mean.tensor.dtype:      # torch normalises by the statistics rounded to the dtype of the weights
+        difference = b.call("aten.sub.Tensor", widened(b, x), _rounded(b, mean, kept))
+        out = _affine(b, b.call("aten.mul.Tensor", difference, _rounded(b, rstd, kept)), weight, bias)
+    else:
+        out = _affine(b, b.call("aten.mul.Tensor", difference, rstd), weight, bias)
     channels = (x.tensor.shape[1],)
     flat_mean, flat_rstd, flat_squares = (
         b.call("aten.view.default", value, channels) for value in (mean, rstd, squares))
