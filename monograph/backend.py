@@ -88,6 +88,9 @@ def _native(half: Half, options: Options) -> None:
     planned = time.perf_counter()
     half.program = assemble.program(half.schedule, machine, store=_store(options.cache_dir))
     compiled = time.perf_counter()
+    if "kernels" in options.log:
+        for step in half.program.steps:
+            print(f"[monograph] {type(step).__name__.lower()} {step.label}", file=sys.stderr)
     policy: Any = options.weights
     half.executable = Executable(half.program, weights=policy, resolve=special)
     half.run = half.executable.run

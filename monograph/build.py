@@ -10,7 +10,9 @@ A joint capture is partitioned, and both halves go through passes and backend (`
 
 from __future__ import annotations
 
+import itertools
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,12 +32,14 @@ from monograph.capture.readset import ReadSet
 from monograph.capture.readset_effects import Traced
 from monograph.config import Options
 from monograph.dispatch import Call, Entry, TraceFailed
-from monograph.errors import MonographError
+from monograph.errors import MonographError, UnsupportedError
 from monograph.ir.printer import print_graph
 from monograph.results import Finish, finisher
 from monograph.training import differentiable
 
 __all__ = ["Capture", "Report", "build", "capture_call", "gather_inputs"]
+
+ATTEMPTS = 3        # at a trace, while other threads run
 
 
 @dataclass
@@ -88,16 +92,22 @@ def capture_call(
     """Trace one call and state what the trace took for granted. TraceFailed wraps what the user's program raises."""
     start = time.perf_counter()
     leaves = pytree.tree_leaves((args, kwargs))
-    reads = ReadSet(function, [leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)])
-    traced = Traced(function, reads)
     ambient = ambient_facts()
-    try:
-        captured = trace(traced.call, args, kwargs, grad=grad, dynamic=options.dynamic, hooks=[reads],
-                         roots=[function, *leaves])
-    except MonographError:
-        raise
-    except Exception as error:
-        raise TraceFailed(error) from error
+    for attempt in itertools.count(1):
+        reads = ReadSet(function, [leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)])
+        traced = Traced(function, reads)
+        try:
+            captured = trace(traced.call, args, kwargs, grad=grad, dynamic=options.dynamic, hooks=[reads],
+                             roots=[function, *leaves])
+            break
+        except UnsupportedError:
+            # Another thread that draws random numbers meanwhile looks like the program seeding the generator.
+            if attempt >= ATTEMPTS or threading.active_count() == 1:
+                raise
+        except MonographError:
+            raise
+        except Exception as error:
+            raise TraceFailed(error) from error
     captured.graph.name = getattr(function, "__name__", type(function).__name__)
     facts = [*ambient, *reads.facts.values()]
     fetched, facts = _fetched(facts, traced)

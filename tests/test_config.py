@@ -60,3 +60,7 @@ def test_log_says_what_changed(monkeypatch, capsys):
     err = capsys.readouterr().err
     assert "recompiling test_log_says_what_changed.<locals>.<lambda>: args[0]: shape (2,) -> (3,)" in err
     assert "dce:" in err and "capture" in err
+    monkeypatch.setenv("MONOGRAPH_LOG", "kernels")
+    monograph.compile(lambda x: torch.linalg.inv(x + 1))(torch.eye(2))
+    err = capsys.readouterr().err
+    assert "native add" in err and "library linalg_inv" in err

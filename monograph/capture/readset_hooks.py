@@ -91,7 +91,7 @@ class Hooks:
         old = cls.__dict__.get(name)
         try:
             setattr(cls, name, function)
-        except TypeError:
+        except (TypeError, AttributeError):      # built-in, or guarded by its metaclass
             self.refused.add(cls)
             return
         self.patched[cls] = (name, own, old)
