@@ -86,7 +86,8 @@ def _cut(values: Values, root: Root) -> list[Root]:
             if found is not None and found[0] in root.domain and found[0] not in fixed:
                 cuts.setdefault(found[0], set()).update(found[1])
     pieces = [root]
-    for variable, points in cuts.items():
+    inner = _contiguous(values, [root])         # there a choice costs most: cut first
+    for variable, points in sorted(cuts.items(), key=lambda item: item[0] not in inner):
         extent = values.affine.extents[variable]
         edges = [0, *sorted(point for point in points if 0 < point < extent), extent]
         if len(pieces) * (len(edges) - 1) <= (MAX_PIECES if len(cuts) > 1 else MAX_ALONG_ONE):

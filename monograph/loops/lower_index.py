@@ -67,19 +67,6 @@ def constant_pad(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
     return values.choose(inside, lambda: values.at(x, tuple(point)), lambda: fill)
 
 
-def diagonal_scatter(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
-    x, source = node.operands
-    assert isinstance(x, Value) and isinstance(source, Value)
-    rank, offset = len(c), node.attributes["offset"]
-    m = _scalars(values, node)
-    first, second = (dimension(node.attributes[name], rank) for name in ("dim1", "dim2"))
-    along = values.affine.add(c[first], min(offset, 0))
-    rest = tuple(at for dim, at in enumerate(c) if dim not in (first, second))
-    on = m.all(m.eq(c[second], values.affine.add(c[first], offset)), m.ge(along, 0),
-               m.lt(along, shape_of(source)[-1]))
-    return values.choose(on, lambda: values.at(source, (*rest, along)), lambda: values.at(x, c))
-
-
 def triangle(upper: bool) -> Rule:
     def rule(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
         x = node.operands[0]
@@ -220,7 +207,6 @@ def eye(values: Values, node: Node, k: int, c: Coordinates) -> Expr:
 RULES: dict[str, Rule] = {
     "aten.cat.default": cat,
     "aten.constant_pad_nd.default": constant_pad,
-    "aten.diagonal_scatter.default": diagonal_scatter,
     "aten.tril.default": triangle(False), "aten.triu.default": triangle(True),
     "aten.embedding.default": embedding,
     "aten.index_select.default": index_select,

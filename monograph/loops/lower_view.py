@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math as pymath
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 
 from monograph.ir.graph import Node, Value
 from monograph.loops.lower_value import Coordinates, Rule, Values, shape_of
-from monograph.loops.nodes import Expr, index
+from monograph.loops.nodes import INDEX, Expr, index
 
 __all__ = ["RULES", "dimension"]
 
@@ -162,37 +163,54 @@ def movedim(values: Values, node: Node, k: int, c: Coordinates, shape: tuple[int
     return [c[place[dim] if dim in place else next(free)] for dim in range(rank)]
 
 
-def roll(values: Values, node: Node, k: int, coordinates: Coordinates) -> Expr:
-    """Each rolled dim is two pieces, so that each piece has plain strides."""
-    operand = _operand(node)
-    shape = shape_of(operand)
+def roll(values: Values, node: Node, k: int, c: Coordinates, shape: tuple[int, ...]) -> Sequence[Expr]:
+    """A choice of two places for each rolled dim: cut in two where it matters, each piece has plain strides."""
     shifts, dims = node.attributes["shifts"], node.attributes["dims"]
     shifts = (shifts,) if isinstance(shifts, int) else shifts
     dims = (dims,) if isinstance(dims, int) else dims
-    affine = values.affine
     if not dims:
-        flat = affine.ravel(coordinates, shape)
-        total = 1
-        for size in shape:
-            total *= size
-        return _shifted(values, flat, shifts[0] % max(total, 1), total,
-                        lambda at: values.at(operand, affine.unravel(at, shape)))
-
-    def along(point: Coordinates, rest: list[tuple[int, int]]) -> Expr:
-        if not rest:
-            return values.at(operand, point)
-        (shift, dim), more = rest[0], rest[1:]
-        return _shifted(values, point[dim], shift % max(shape[dim], 1), shape[dim],
-                        lambda at: along((*point[:dim], at, *point[dim + 1:]), more))
-
-    return along(coordinates, [(shift, dimension(dim, len(shape))) for shift, dim in zip(shifts, dims)])
+        flat = values.affine.ravel(c, shape)
+        return values.affine.unravel(_rolled(values, flat, shifts[0], pymath.prod(shape)), shape)
+    point = list(c)
+    for shift, dim in zip(shifts, dims):
+        at = dimension(dim, len(shape))
+        if shape:
+            point[at] = _rolled(values, point[at], shift, shape[at])
+    return point
 
 
-def _shifted(values: Values, at: Expr, shift: int, size: int, read: Callable[[Expr], Expr]) -> Expr:
+def _rolled(values: Values, at: Expr, shift: int, size: int) -> Expr:
+    shift %= max(size, 1)
+    affine = values.affine
     if shift == 0:
-        return read(at)
-    return values.choose(values.below(at, shift), lambda: read(values.affine.add(at, size - shift)),
-                         lambda: read(values.affine.add(at, -shift)))
+        return at
+    return affine.op("select", values.below(at, shift), affine.add(at, size - shift), affine.add(at, -shift),
+                     dtype=INDEX)
+
+
+def padded(beyond: Callable[[Values, Expr, int], tuple[Expr, Expr]]) -> Map:
+    """Pads that repeat elements: `beyond(values, at, size)` is where to read before the start and after the end."""
+    def place(values: Values, node: Node, k: int, c: Coordinates, shape: tuple[int, ...]) -> Sequence[Expr]:
+        affine, padding = values.affine, node.attributes["padding"]
+        point = list(c)
+        for i in range(len(padding) // 2):
+            dim = len(shape) - 1 - i
+            at, size = affine.add(c[dim], -padding[2 * i]), shape[dim]
+            before, after = beyond(values, at, size)
+            inner = affine.op("select", values.below(at, size), at, after, dtype=INDEX)
+            point[dim] = affine.op("select", values.below(at, 0), before, inner, dtype=INDEX)
+        return point
+
+    return place
+
+
+def _mirrored(values: Values, at: Expr, size: int) -> tuple[Expr, Expr]:
+    back = values.affine.scale(at, -1)
+    return back, values.affine.add(back, 2 * (size - 1))
+
+
+def _edges(values: Values, at: Expr, size: int) -> tuple[Expr, Expr]:
+    return index(0), index(size - 1)
 
 
 MAPS: dict[str, tuple[Map, str]] = {
@@ -206,7 +224,7 @@ MAPS: dict[str, tuple[Map, str]] = {
     "split": (split, "Tensor sizes"), "split_with_sizes": (split, "default"), "chunk": (split, "default"),
     "narrow": (narrow, "default"),
     "diagonal": (diagonal, "default"), "unfold": (unfold, "default"),
-    "flip": (flip, "default"), "repeat": (repeat, "default"), "tile": (repeat, "default"),
+    "flip": (flip, "default"), "repeat": (repeat, "default"), "tile": (repeat, "default"), "roll": (roll, "default"),
 }
 
 
@@ -218,7 +236,9 @@ def _rules() -> dict[str, Rule]:
             rules[f"aten.{packet}.{overload}"] = _rule(fn)
             if hasattr(torch.ops.aten, f"{packet}_copy"):
                 rules[f"aten.{packet}_copy.{overload}"] = _rule(fn)
-    rules["aten.roll.default"] = roll
+    for dims in (1, 2, 3):
+        rules[f"aten.reflection_pad{dims}d.default"] = _rule(padded(_mirrored))
+        rules[f"aten.replication_pad{dims}d.default"] = _rule(padded(_edges))
     return rules
 
 

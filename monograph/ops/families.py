@@ -76,7 +76,10 @@ VIEW = _aten("""
     split.Tensor split_with_sizes diagonal unfold
 """)
 
-MAP = _aten("cat constant_pad_nd flip")
+MAP = _aten("""
+    cat constant_pad_nd flip roll
+    reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
+""")
 
 GATHER = _aten("index.Tensor _unsafe_index.Tensor index_select gather embedding")
 

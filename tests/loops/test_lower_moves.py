@@ -144,3 +144,10 @@ def test_a_roll_along_outer_dims_is_one_load():
 
     made = agree(windows, torch.randn(1, 14, 14, 16), native=False)
     assert printer.text(made.kernel).count("%in0[") == 1 and "where" not in printer.text(made.kernel)
+
+
+@pytest.mark.parametrize("name", ["reflection_pad", "replication_pad"])
+def test_pads_that_repeat_elements(name):
+    for rank, padding in ((1, [2, 3]), (2, [2, 3, 1, 2]), (3, [2, 1, 1, 2, 1, 1])):
+        shape = (2, *((4, 5, 6)[-rank:]))
+        agree(lambda call, x, n=f"{name}{rank}d.default", p=padding: call(n, x, p), torch.randn(shape), native=False)
