@@ -26,12 +26,15 @@ def items(flow: Flow, groups: Groups) -> list[Item]:
             else:
                 done[stack.pop()] = None
     stored = {group: groups.escaping(group.nodes, set(group.nodes)) for group in done}
-    return [_item(flow, group, stored[group]) for group in done if not _is_empty(group, stored[group])]
+    called = {flow.base_of(value) for group in done if group.role is Role.LIBRARY for value in group.nodes[0].inputs}
+    return [_item(flow, group, stored[group]) for group in done if not _is_empty(group, stored[group], called)]
 
 
-def _is_empty(group: Group, outputs: list[Value]) -> bool:
-    """A kernel that stores no element."""
-    return group.capability is None and group.role is not Role.LIBRARY and not any(map(size, outputs))
+def _is_empty(group: Group, outputs: list[Value], called: set[Value]) -> bool:
+    """A kernel that stores no element, for nobody but other kernels: a library call wants a tensor all the same."""
+    if group.capability is not None or group.role is Role.LIBRARY or not called.isdisjoint(outputs):
+        return False
+    return not any(map(size, outputs))
 
 
 def _item(flow: Flow, group: Group, outputs: list[Value]) -> Item:
