@@ -108,6 +108,11 @@ def capture_call(
             raise
         except Exception as error:
             raise TraceFailed(error) from error
+    late = reads.journal.changes()
+    if late:
+        reads.journal.rollback()
+        raise UnsupportedError(f"a hook or custom autograd.Function writes to {late[0].path} in the backward",
+                               hint="return what you need, or keep this part out with monograph.disable")
     captured.graph.name = getattr(function, "__name__", type(function).__name__)
     facts = [*ambient, *reads.facts.values()]
     fetched, facts = _fetched(facts, traced)

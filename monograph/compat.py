@@ -41,6 +41,7 @@ __all__ = [
     "no_inference_mode", "no_torch_function", "overload", "plain_torch", "quiet_fakes", "run_fake",
     "schema_arguments", "set_grad_enabled", "set_version", "storage_address", "storage_id", "storage_reference",
     "symbolic_fake_mode", "tensor_guards", "version", "without_onednn",
+    "without_saved_tensor_hooks",
 ]
 
 
@@ -337,6 +338,21 @@ def quiet_fakes() -> Iterator[None]:
         yield
     finally:
         logger.disabled = before
+
+
+@contextlib.contextmanager
+def without_saved_tensor_hooks() -> Iterator[None]:
+    """Inside, autograd saves tensors as they are, whatever hooks (checkpoint, save_on_cpu) stand around."""
+    hooks = torch._C._autograd     # 2.13
+    kept = []
+    while (top := hooks._top_saved_tensors_default_hooks(True)) is not None:
+        kept.append(top)
+        hooks._pop_saved_tensors_default_hooks()
+    try:
+        yield
+    finally:
+        for pack, unpack in reversed(kept):
+            hooks._push_saved_tensors_default_hooks(pack, unpack)
 
 
 # Kernels below the public API that read their operands' memory as if it were contiguous. 2.13

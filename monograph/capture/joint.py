@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from monograph.capture.inputs import Entry
     from monograph.capture.tracer import Tracer
 
-__all__ = ["arrive", "differentiable", "record_backward", "refuse_input_history"]
+__all__ = ["arrive", "differentiable", "record_backward", "refuse_input_history", "refuse_new_leaves"]
 
 
 class _Arrive(torch.autograd.Function):
@@ -58,6 +58,19 @@ def refuse_input_history(entries: list[Entry]) -> None:
         if entry.fake.grad_fn is not entry.history:
             raise errors.UnsupportedError(f"an in-place write under grad to {entry.source}, which requires grad",
                                           hint="write to a copy and return it")
+
+
+def refuse_new_leaves(seal: Seal, entries: list[Entry]) -> None:
+    """UnsupportedError where the caller would get a tensor that starts to require grad inside the program."""
+    for entry in entries:
+        if entry.source.kind == "argument" and entry.fake.requires_grad != entry.real.requires_grad:
+            raise errors.UnsupportedError(f"the program changes whether {entry.source} requires grad",
+                                          hint="call requires_grad_() outside of the compiled function")
+    for leaf in seal.leaves:
+        if isinstance(leaf, compat.FakeTensor) and leaf.requires_grad and leaf.is_leaf \
+                and id(leaf) not in seal.tracer.by_fake:
+            raise errors.UnsupportedError("a result is a leaf that requires grad",
+                                          hint="call requires_grad_() on the result outside of the compiled function")
 
 
 def differentiable(seal: Seal, boundary: Boundary) -> list[int]:

@@ -40,6 +40,7 @@ __all__ = ["ReadSet"]
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 HOOK_TABLES = frozenset(key for key in nn.Module().__dict__ if key.endswith("_hooks"))
 CONSTRUCTORS = ("__new__", "__init__", "__post_init__", "__call__", "__enter__", "__exit__")
+DERIVATIVES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")     # torch calls them, no code names them
 LONG = 4096        # containers longer (arrays: of more bytes) than this are compared by identity and length only
 SIMPLE = (int, float, bool, str, bytes, complex, type(None), torch.Size, torch.dtype, torch.device)
 
@@ -255,7 +256,7 @@ class ReadSet:
 
     def _class(self, cls: type, path: str) -> None:
         if is_user_class(cls):
-            for name in CONSTRUCTORS:
+            for name in DERIVATIVES if issubclass(cls, torch.autograd.Function) else CONSTRUCTORS:
                 found = find_attribute(cls, name)
                 if found is not None and is_user_class(found[0]):
                     self.class_attribute(cls, name)
