@@ -8,7 +8,6 @@ import monograph
 from monograph import backend, build
 from monograph.ops.table import lookup
 from monograph.tools import bisect
-from monograph.tools import verify as verify_module
 from monograph.tools.compare import difference
 
 
@@ -78,7 +77,7 @@ def test_no_difference():
     assert difference(torch.ones(1, 2).t(), torch.ones(2, 1)) is None
 
 
-def test_gradients_are_compared(monkeypatch):
+def test_gradients_are_compared():
     class Wrong(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -86,24 +85,10 @@ def test_gradients_are_compared(monkeypatch):
 
         @staticmethod
         def backward(ctx, g):
-            return g * (2 if CORRECT[0] else 3)
+            return g * (2 if type(g) is torch.Tensor else 3)     # another derivative while it is traced
 
     net = nn.Linear(3, 3)
     x = torch.randn(2, 3)
-    CORRECT[0] = True
-    assert monograph.verify(lambda x: Wrong.apply(net(x)), [x]).calls == 1
-    real = build.build
-
-    def wrong_when_compiled(*args):
-        CORRECT[0] = False
-        try:
-            return real(*args)
-        finally:
-            CORRECT[0] = True
-
-    monkeypatch.setattr(verify_module, "build", wrong_when_compiled)
+    assert monograph.verify(lambda x: torch.tanh(net(x)), [x]).calls == 1
     with pytest.raises(monograph.MismatchError, match="a gradient"):
         monograph.verify(lambda x: Wrong.apply(net(x)), [x])
-
-
-CORRECT = [True]
