@@ -1,1 +1,1 @@
-"""TODO"""
+"""One kernel as loops: the grammar, lowering of fused items, interpreter, printer, verifier."""

@@ -1,1 +1,1 @@
-"""TODO"""
+"""What a person asks: explain, verify, dump, the command line."""
