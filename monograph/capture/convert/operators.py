@@ -1,0 +1,132 @@
+"""What converted code calls where the source had control flow.
+
+    if_(test, then, otherwise, state)             if test: ... else: ...
+    while_(test, body, state, stop)               while test: ...
+    for_(items, assign, body, state, stop)        for target in items: ...
+    and_(first, *rest)  or_(first, *rest)         `rest` are thunks
+    not_(value)  choose(test, then, otherwise)    `a if test else b`, both thunks
+    contains(item, container)                     item in container
+    equal(left, right)                            left == right
+    assert_(test, message)                        `message` is a thunk or None
+    builtin(function)                             what to call in place of a builtin such as int, range, len
+
+`State` is the variables that a statement may assign: `get()` gives their values, UNBOUND for a variable that
+has none, `set(values)` binds (or deletes) them. `read()` gives the variables it only reads. `stop()` is true once the body broke
+out of the loop or returned; None where it cannot.
+
+`Operators` does what Python does. A capture enters a subclass of it that builds regions where a
+value is traced; code converted for one capture may run in other threads meanwhile, so that each thread has
+its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["OPERATORS", "UNBOUND", "Operators", "State", "entered"]
+
+Thunk = Callable[[], Any]
+
+
+class _Unbound:
+    """The value of a variable that has none."""
+
+    def __repr__(self) -> str:
+        return "UNBOUND"
+
+
+UNBOUND = _Unbound()
+
+
+@dataclass(slots=True)
+class State:
+    names: tuple[str, ...]
+    get: Callable[[], tuple[Any, ...]]
+    set: Callable[[tuple[Any, ...]], None]
+    read: Callable[[], tuple[Any, ...]]
+
+
+class Operators:
+    def if_(self, test: Any, then: Thunk, otherwise: Thunk, state: State) -> None:
+        if test:
+            then()
+        else:
+            otherwise()
+
+    def while_(self, test: Thunk, body: Thunk, state: State, stop: Thunk | None) -> None:
+        while not (stop is not None and stop()) and test():
+            body()
+
+    def for_(self, items: Iterable[Any], assign: Callable[[Any], None], body: Thunk, state: State,
+             stop: Thunk | None) -> None:
+        for item in items:
+            assign(item)
+            body()
+            if stop is not None and stop():
+                break
+
+    def and_(self, first: Any, *rest: Thunk) -> Any:
+        value = first
+        for thunk in rest:
+            if not value:
+                return value
+            value = thunk()
+        return value
+
+    def or_(self, first: Any, *rest: Thunk) -> Any:
+        value = first
+        for thunk in rest:
+            if value:
+                return value
+            value = thunk()
+        return value
+
+    def not_(self, value: Any) -> Any:
+        return not value
+
+    def choose(self, test: Any, then: Thunk, otherwise: Thunk) -> Any:
+        return then() if test else otherwise()
+
+    def contains(self, item: Any, container: Any) -> Any:
+        return item in container
+
+    def equal(self, left: Any, right: Any) -> Any:
+        return left == right
+
+    def assert_(self, test: Any, message: Thunk | None) -> None:
+        if not test:
+            raise AssertionError(*(() if message is None else (message(),)))
+
+    def builtin(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function
+
+
+class _Current(threading.local):
+    operators: Operators = Operators()
+
+
+_current = _Current()
+
+
+@contextmanager
+def entered(operators: Operators) -> Iterator[None]:
+    """Converted code of this thread calls `operators` inside."""
+    before, _current.operators = _current.operators, operators
+    try:
+        yield
+    finally:
+        _current.operators = before
+
+
+class _Operators:
+    """The operators of the thread that asks: `OPERATORS.if_` is that thread's `if_`."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_current.operators, name)
+
+
+OPERATORS = _Operators()
