@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from monograph import compat
 from monograph.backend import Half, Run, compile_graph
 from monograph.capture.captured import Binding, Captured, flat_view
 from monograph.capture.driver import trace
@@ -161,7 +162,8 @@ def _rebind(captured: Captured, fetched: Sequence[Fact], leaves: int) -> Capture
 
 def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: ReadSet,
            args: tuple[Any, ...], kwargs: dict[str, Any]) -> Guard:
-    tensors = dict(reads.tensors)
+    # Of a tensor that no program takes in (nested, sparse, a subclass) it is enough to be the same object.
+    tensors = {key: entry for key, entry in reads.tensors.items() if compat.is_plain(entry[0])}
     for binding in captured.bindings:
         if binding.tensor is not None:
             tensors.setdefault(id(binding.tensor), (binding.tensor, binding.path))

@@ -33,14 +33,14 @@ from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
-    "DENSE_ONLY", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "after_optimizer_step", "below_autograd",
-    "composite_kernel", "current_backward_sequence", "decomposition", "device_modes", "dispatch_keys",
-    "dispatch_mode_depth", "empty_strided", "empty_strided_cpu", "fake_from_storage", "fake_strided",
-    "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
-    "global_module_hooks", "impl_address", "is_composite", "kernels_only", "last_sequence", "llvmlite_library",
-    "no_inference_mode", "no_torch_function", "overload", "plain_torch", "quiet_fakes", "run_fake",
-    "schema_arguments", "set_grad_enabled", "set_version", "storage_address", "storage_id", "storage_reference",
-    "symbolic_fake_mode", "tensor_guards", "version", "without_onednn",
+    "DENSE_ONLY", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "PLAIN_TENSORS", "after_optimizer_step",
+    "below_autograd", "composite_kernel", "current_backward_sequence", "decomposition", "device_modes",
+    "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu", "fake_from_storage",
+    "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
+    "global_module_hooks", "impl_address", "is_composite", "is_plain", "kernels_only", "last_sequence",
+    "llvmlite_library", "no_inference_mode", "no_torch_function", "overload", "plain_torch", "quiet_fakes",
+    "run_fake", "schema_arguments", "set_grad_enabled", "set_version", "storage_address", "storage_id",
+    "storage_reference", "symbolic_fake_mode", "tensor_guards", "version", "without_onednn",
     "without_saved_tensor_hooks",
 ]
 
@@ -96,10 +96,18 @@ def global_module_hooks() -> dict[str, Any]:
     return {name.removeprefix("_global_"): getattr(_module, name) for name in names}
 
 
+PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether sizes and strides may be asked for without running code of a subclass or failing."""
+    return type(tensor) in PLAIN_TENSORS and tensor.layout is torch.strided and not tensor.is_nested
+
+
 def tensor_guards(tensors: Any) -> Any:
     """An object whose `check(*tensors)` compares class, dtype, device, sizes, strides; None where torch lacks it."""
     guards = getattr(torch._C._dynamo.guards, "TensorGuards", None)   # 2.13
-    if guards is None or not all(tensor.layout is torch.strided for tensor in tensors):
+    if guards is None or not all(is_plain(tensor) for tensor in tensors):
         return None
     sizes = [list(tensor.size()) for tensor in tensors]
     strides = [list(tensor.stride()) for tensor in tensors]

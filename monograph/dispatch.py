@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import torch
 from torch.utils import _pytree as pytree
 
+from monograph import compat
 from monograph.capture.guards import Guard
 from monograph.capture.guards_ambient import modes_active
 from monograph.capture.readset_hooks import LOCK
@@ -164,13 +165,18 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a refusal is remembered by: structure, tensor metadata, grad mode."""
     leaves, spec = pytree.tree_flatten((args, kwargs))
     return str(spec), torch.is_grad_enabled(), tuple(
-        (x.dtype, tuple(x.shape), x.requires_grad) if isinstance(x, torch.Tensor) else type(x) for x in leaves)
+        (x.dtype, tuple(x.shape), x.requires_grad) if isinstance(x, torch.Tensor) and compat.is_plain(x)
+        else type(x) for x in leaves)
 
 
 def check_devices(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """DeviceError for an argument that is elsewhere than in the CPU's memory."""
     for path, leaf in pytree.tree_leaves_with_path((args, kwargs)):
-        if isinstance(leaf, torch.Tensor) and leaf.device.type != "cpu":
+        if not isinstance(leaf, torch.Tensor):
+            continue
+        with compat.no_torch_function():         # a subclass may answer by code of its own
+            device = leaf.device
+        if device.type != "cpu":
             text = pytree.keystr(path)
             where = text.replace("[0]", "args", 1) if text.startswith("[0]") else text.removeprefix("[1]")
-            raise DeviceError(f"argument {where} is on device {leaf.device}; only the CPU is supported")
+            raise DeviceError(f"argument {where} is on device {device}; only the CPU is supported")

@@ -87,7 +87,7 @@ class Fact:
 def brief(value: Any) -> str:
     """A short text for a value in a message."""
     if isinstance(value, torch.Tensor):
-        return f"{type(value).__name__}{list(value.shape)}"
+        return f"{type(value).__name__}{list(value.shape) if compat.is_plain(value) else ''}"
     if isinstance(value, (int, float, str, tuple, type(None), torch.dtype, torch.device, _Absent)):
         text = repr(value)
         return text if len(text) <= 60 else text[:57] + "..."
@@ -133,6 +133,12 @@ class TensorFacts:
 
 
 def metadata(tensor: torch.Tensor) -> dict[str, Any]:
+    """What a program assumes of a tensor. Of one that no program takes in, only what it is: a subclass may run code of
+    its own when asked for more, and a nested tensor has neither sizes nor strides."""
+    if type(tensor) not in compat.PLAIN_TENSORS:
+        return {"class": type(tensor).__name__}
+    if tensor.is_nested:
+        return {"class": "nested Tensor"}
     return {
         "class": type(tensor).__name__,
         "dtype": tensor.dtype,
@@ -142,6 +148,13 @@ def metadata(tensor: torch.Tensor) -> dict[str, Any]:
         "requires_grad": tensor.requires_grad,
         "layout": (tensor.layout, tensor.is_conj(), tensor.is_neg(), tensor.is_inference()),
     }
+
+
+def plain_conditions(names: Sequence[str], tensors: Sequence[torch.Tensor], text: Text) -> list[str]:
+    """Conditions that the native check needs to hold before it is asked: it ends the process over a tensor without
+    strides. `tensors` are the examples, whose classes the named ones must have."""
+    plain = [(name, tensor) for name, tensor in zip(names, tensors) if type(tensor) in compat.PLAIN_TENSORS]
+    return [f"type({name}) is {text.name(type(tensor))} and not {name}.is_nested" for name, tensor in plain]
 
 
 def sharing(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
@@ -249,6 +262,7 @@ def generate(
     if fetched:
         fetched_facts = TensorFacts([fact.want for fact in fetched], [fact.label for fact in fetched])
         text.lines += [f"{name} = {text.place(fact)}" for name, fact in zip(extra, fetched)]
+        text.require(plain_conditions(extra, [fact.want for fact in fetched], text))
         text.require([f"{text.name(fetched_facts.check)}({', '.join(extra)})"])
     weight_facts = None
     if weights:

@@ -18,7 +18,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph import compat
-from monograph.capture.guards import BY_VALUE, TensorFacts, Text, brief, same
+from monograph.capture.guards import BY_VALUE, TensorFacts, Text, brief, plain_conditions, same
 
 __all__ = ["Arguments", "overlap_pattern"]
 
@@ -105,6 +105,7 @@ class Arguments:
         once = [i for i in chosen if first(self.values, self.values[i]) == i]
         self.tensors = TensorFacts([self.values[i] for i in once], [self.paths[i] for i in once])
         self.distinct = once
+        text.require(plain_conditions([self.leaves[i] for i in once], [self.values[i] for i in once], text))
         text.require([f"{text.name(self.tensors.check)}({', '.join(self.leaves[i] for i in once)})"])
         self.pattern = overlap_pattern(tensors, self.bound)
         self.overlap = self.overlap or bool(self.pattern)

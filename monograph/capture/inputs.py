@@ -21,9 +21,6 @@ from monograph.ir.types import TensorType
 
 __all__ = ["Entry", "Fakes", "Restart", "add_graph_input", "check_supported", "flat_like", "lies_inside"]
 
-PLAIN = (torch.Tensor, torch.nn.Parameter)
-
-
 class Restart(Exception):
     """Trace again with the real storage `storage_id` as a flat base. Never leaves the driver."""
 
@@ -68,7 +65,7 @@ class Fakes:
 def check_supported(tensor: torch.Tensor, what: str) -> None:
     """DeviceError or UnsupportedError, by name, for a tensor the compiler does not take."""
     kind = type(tensor)
-    if kind not in PLAIN:
+    if kind not in compat.PLAIN_TENSORS:
         raise errors.UnsupportedError(f"{what} is a {kind.__name__}, a subclass of torch.Tensor")
     if tensor.layout is not torch.strided:
         raise errors.UnsupportedError(f"{what} is sparse ({tensor.layout})")
