@@ -11,16 +11,22 @@
     └── MismatchError                `verify` found a difference between compiled and eager
 
 Exceptions that the user's program raises in eager (IndexError of a gather, ZeroDivisionError of an
-integer division) are raised as those very classes.
+integer division, its own `raise`) are raised as those very classes: `exception_class` finds them by name.
+`WrongPath` never leaves the package: a call took another path than the program was made for.
 """
 
 from __future__ import annotations
+
+import builtins
+import functools
+import sys
+from typing import Any
 
 from monograph.source import SourceLoc
 
 __all__ = [
     "CaptureError", "CompileError", "DataDependentError", "DeviceError", "InputError",
-    "MismatchError", "MonographError", "UnsupportedError", "VerificationError",
+    "MismatchError", "MonographError", "UnsupportedError", "VerificationError", "WrongPath", "exception_class",
 ]
 
 
@@ -73,3 +79,28 @@ class VerificationError(MonographError):
 
 class MismatchError(MonographError):
     """Compiled and eager results differ."""
+
+
+class WrongPath(Exception):
+    """A value read while tracing differs in this call. `number` says which read, `actual` what it gives now."""
+
+    def __init__(self, number: int, actual: tuple[Any, ...]) -> None:
+        self.number = number
+        self.actual = actual
+        super().__init__(f"read {number} gives {actual}")
+
+
+def exception_class(name: str) -> type[BaseException]:
+    """The class called `name`: that of a builtin exception, or `module:QualName` of a module already imported.
+
+    CompileError where there is none: the program was made in a process that had it.
+    """
+    module, colon, path = name.rpartition(":")
+    home = sys.modules.get(module) if colon else builtins
+    try:
+        found = functools.reduce(getattr, path.split("."), home)
+    except AttributeError:
+        found = None
+    if not (isinstance(found, type) and issubclass(found, BaseException)):
+        raise CompileError(f"the program raises {name}, which this process does not have")
+    return found

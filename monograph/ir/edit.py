@@ -5,8 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from monograph.ir.graph import Graph, Node, Operand, Value, map_operand
+from monograph.ir.symbolic import Expr, free_symbols
+from monograph.ir.types import ScalarType, TensorType
 
-__all__ = ["clone", "copy_node", "erase", "insert_before", "is_sorted", "move_before", "position", "sort"]
+__all__ = [
+    "binders", "clone", "copy_node", "erase", "insert_before", "is_sorted", "move_before", "position", "sort",
+    "symbols_in", "symbols_read",
+]
+
+
+def symbols_in(entry: object) -> set[str]:
+    """Names of the symbols in an attribute, operand slot, Dim or type (values stand for nothing here)."""
+    if isinstance(entry, Expr):
+        return set(free_symbols(entry))
+    if isinstance(entry, tuple):
+        return set().union(*map(symbols_in, entry))
+    if isinstance(entry, TensorType):
+        return symbols_in(entry.shape) | symbols_in(entry.strides or ())
+    return {entry.symbol} if isinstance(entry, ScalarType) and entry.symbol is not None else set()
+
+
+def symbols_read(node: Node) -> set[str]:
+    """Names of the symbols that running `node` needs: in operands, attributes and types of its results and regions."""
+    entries = [*node.operands, *node.attributes.values(), *(value.type for value in node.results)]
+    found = set().union(*map(symbols_in, entries))
+    for region in node.regions:
+        found.update(*(symbols_in(value.type) for value in region.inputs), *map(symbols_read, region.nodes))
+    return found
+
+
+def binders(graph: Graph, known: Iterable[str] = ()) -> dict[Node, set[str]]:
+    """The nodes of this block that tell symbols, with the symbols: those of their result types that nothing before
+    has told. `known` are those of the blocks around."""
+    seen = set(known).union(*(symbols_in(value.type) for value in graph.inputs))
+    found: dict[Node, set[str]] = {}
+    for node in graph.nodes:
+        new = set().union(*(symbols_in(value.type) for value in node.results)) - seen
+        if new:
+            found[node] = new
+            seen |= new
+    return found
 
 
 def position(graph: Graph, node: Node) -> int:

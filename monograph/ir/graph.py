@@ -12,11 +12,11 @@ are told by `ir.boundary`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from monograph.ir.op import Op
+from monograph.ir.op import Effect, Op
 from monograph.ir.symbolic import Expr, Symbol
 from monograph.ir.types import ScalarType, TensorType, Type
 from monograph.source import SourceLoc
@@ -107,6 +107,22 @@ class Node:
         assert len(self.results) == 1, self.op
         return self.results[0]
 
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """What running the node does besides computing, its regions included."""
+        return self.op.effects.union(*(node.effects for region in self.regions for node in region.nodes))
+
+    @property
+    def is_pure(self) -> bool:
+        """No effect and no draw, in regions neither: may be removed when unused, merged with an equal node, moved."""
+        return self.op.is_pure and all(node.is_pure for region in self.regions for node in region.nodes)
+
+    @property
+    def reads(self) -> list[Value]:
+        """Every value the node uses, those its regions see around them included; each once, operands first."""
+        captured = [value for region in self.regions for value in region.free_values()]
+        return list(dict.fromkeys([*self.inputs, *captured]))
+
     def operand(self, name: str) -> Operand:
         """The operand slot of the parameter called `name`."""
         for parameter, operand in zip(self.op.operand_parameters, self.operands, strict=True):
@@ -179,17 +195,17 @@ class Graph:
                     table.setdefault(value, []).append(node)
         return table
 
-    def free_values(self) -> set[Value]:
-        """Values used here or in nested regions but defined outside."""
+    def free_values(self) -> KeysView[Value]:
+        """Values used here or in nested regions but defined outside, as a set in order of first use."""
         defined: set[Value] = set(self.inputs)
-        free: set[Value] = set()
+        free: dict[Value, None] = {}
         for node in self.nodes:
-            free.update(v for v in node.inputs if v not in defined)
+            free.update((v, None) for v in node.inputs if v not in defined)
             for region in node.regions:
-                free.update(v for v in region.free_values() if v not in defined)
+                free.update((v, None) for v in region.free_values() if v not in defined)
             defined.update(node.results)
-        free.update(v for v in self.outputs if v not in defined)
-        return free
+        free.update((v, None) for v in self.outputs if v not in defined)
+        return free.keys()
 
     def walk(self) -> Iterator[Node]:
         """Every node, those of nested regions included, in program order."""

@@ -1,8 +1,8 @@
 """Does a graph keep its grammar?
 
 Checked: every value is defined once and before its use (regions see outer values, nothing sees into a
-region); operand slots fit the op's parameters, attributes are complete; operands of the regions' ops
-fit the regions' inputs; every symbol in a type, operand or attribute is declared and bound by an input
+region); operand slots fit the op's parameters, attributes are complete; what enters and leaves a region fits
+its inputs and the results of its node; every symbol in a type, operand or attribute is declared and bound by an input
 or an earlier result; sources stand parallel to inputs; derived inputs and the prologue agree; with
 `infer`, result types are those the op gives.
 """
@@ -139,21 +139,37 @@ class _Verifier:
     def regions(self, graph: Graph, node: Node, visible: set[Value]) -> None:
         if len(node.regions) != len(node.op.regions):
             self.fail(graph, node, f"{len(node.regions)} regions, takes {node.op.regions}")
-        carried = [t for t in node.inputs] if "body" in node.op.regions else []
+        loops = "body" in node.op.regions
+        carried = list(node.inputs) if loops else []
         outer = set(self.bound)
         for role, region in zip(node.op.regions, node.regions):
             if len(region.inputs) != len(carried):
                 self.fail(graph, node, f"region {role} takes {len(region.inputs)} values, is given {len(carried)}")
             for given, taken in zip(carried, region.inputs):
-                if not _may_carry(given.type, taken.type):
+                if not _may_become(given.type, taken.type):
                     self.fail(graph, node, f"region {role} takes {taken.type}, is given {given.type}")
                 self.define(region, None, taken)
                 self.bind(taken.type)
+                self.symbols(graph, node, _symbols_of_type(taken.type))
             self.block(region, visible | set(region.inputs))
             self.bound = set(outer)
-            results = 1 if role == "condition" else len(node.results)
-            if len(region.outputs) != results:
-                self.fail(graph, node, f"region {role} returns {len(region.outputs)} values instead of {results}")
+            self.returns(graph, node, role, region)
+
+    def returns(self, graph: Graph, node: Node, role: str, region: Graph) -> None:
+        """What region `role` gives: one truth value, the next carried values, or the results of the node."""
+        types = [value.type for value in region.outputs]
+        if role == "condition":
+            if len(types) != 1 or not _is_single(types[0]):
+                self.fail(graph, node, f"region {role} returns {', '.join(map(str, types))}, not one truth value")
+            return
+        wanted = [value.type for value in (region.inputs if role == "body" else node.results)]
+        if len(types) != len(wanted):
+            self.fail(graph, node, f"region {role} returns {len(types)} values instead of {len(wanted)}")
+        for type, want in zip(types, wanted):
+            if not _may_become(type, want):
+                self.fail(graph, node, f"region {role} returns {type}, which cannot become {want}")
+        if role == "body" and len(node.results) < len(wanted):
+            self.fail(graph, node, f"has {len(node.results)} results for {len(wanted)} carried values")
 
     def types(self, graph: Graph, node: Node) -> None:
         if self.infer is None:
@@ -161,8 +177,9 @@ class _Verifier:
         inferred = self.infer(node.op, node.operands, node.attributes, node.regions)
         if len(inferred) != len(node.results):
             self.fail(graph, node, f"has {len(node.results)} results, gives {len(inferred)}")
+        fits = _may_become if node.regions else _same
         for value, type in zip(node.results, inferred):
-            if not _same(value.type, type):
+            if not fits(type, value.type):
                 self.fail(graph, node, f"%{value.name or value.index}: {value.type}, the op gives {type}")
 
     def bind(self, type: Type) -> None:
@@ -184,11 +201,16 @@ class _Verifier:
                 self.fail(graph, node, f"symbol {name} is not declared")
 
 
-def _may_carry(given: Type, taken: Type) -> bool:
-    """A region's input may have looser sizes than the value carried in."""
+def _may_become(given: Type, taken: Type) -> bool:
+    """A value entering or leaving a region may take a looser type: a symbol of its own in place of a size."""
     if isinstance(given, TensorType) and isinstance(taken, TensorType):
-        return (given.dtype, given.rank, given.device) == (taken.dtype, taken.rank, taken.device)
+        same = (given.dtype, given.rank, given.device) == (taken.dtype, taken.rank, taken.device)
+        return same and all(a == b or isinstance(b, Symbol) for a, b in zip(given.shape, taken.shape))
     return isinstance(given, ScalarType) and isinstance(taken, ScalarType) and given.kind == taken.kind
+
+
+def _is_single(type: Type) -> bool:
+    return not isinstance(type, TensorType) or type.numel == 1 or not type.is_static
 
 
 def _fits(parameter: Parameter, operand: Operand) -> bool:

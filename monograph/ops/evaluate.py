@@ -266,10 +266,20 @@ def _cond(run: _Run, node: Node, operands: Sequence[Any], scope: Mapping[Value, 
 
 def _while(run: _Run, node: Node, operands: Sequence[Any], scope: Mapping[Value, Any]) -> tuple[Any, ...]:
     condition, body = node.regions
-    carried: Sequence[Any] = operands[0]
+    history: Sequence[int] = node.attributes["history"]
+    kept: list[list[torch.Tensor]] = [[] for _ in history]
+    first = carried = operands[0]
+    trips = 0
     while bool(run.region(condition, carried, scope)[0]):
+        for stack, position in zip(kept, history):
+            stack.append(carried[position])
         carried = run.region(body, carried, scope)
-    return tuple(carried)
+        trips += 1
+    if node.attributes["trips"] is None:
+        return tuple(carried)
+    stacks = [torch.stack(stack) if stack else first[position].new_empty((0, *first[position].shape))
+              for stack, position in zip(kept, history)]
+    return (*carried, trips, *stacks)
 
 
 REGIONS: dict[str, Callable[..., tuple[Any, ...]]] = {"mono.cond": _cond, "mono.while": _while}

@@ -59,7 +59,7 @@ def result_types(
 def is_single(op: Op) -> bool:
     """Whether calling the op gives one tensor or number rather than a tuple or list."""
     if op.name in own.TABLE:
-        return False
+        return own.TABLE[op.name].single
     returns = table.overload(op.name)._schema.returns
     return len(returns) == 1 and not str(returns[0].type).startswith("List")
 

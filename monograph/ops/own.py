@@ -1,14 +1,26 @@
-"""Ops of our own: control flow, seeding.
+"""Ops of our own: control flow, numbers, checks, seeding.
 
     mono.cond(predicate) {then, otherwise}   predicate is a one-element tensor or a number;
                                              results: those of the region chosen
-    mono.while(carried*) {condition, body}   condition(carried*) -> bool; body(carried*) -> carried*;
-                                             results: the last carried
+    mono.while(carried*; history, trips) {condition, body}
+                                             condition(carried*) -> bool; body(carried*) -> carried*;
+                                             results: the last carried. With `trips`, the name of a symbol, then also
+                                             the number of iterations as int(trips), and for each carry k in `history`
+                                             its values at the start of every iteration, stacked: [trips, *shape]
+    mono.number(x; symbol, lo) -> int(symbol)    the element of a one-element integer tensor as a number, which dims and
+                                             attributes may use; `lo`: it is known to be at least that
+    mono.scalar(n; dtype) -> dtype[]         a number or Dim as a tensor without dims
+    mono.check(ok; error, message) ->        raises error(message) when the one element of `ok` is false, error() when
+                                             message is None; `error` is for `errors.exception_class`
+    mono.expect(x; value, number) ->         raises errors.WrongPath(number, actual) unless the elements of `x` are, in
+                                             order, the numbers `value`; NaN equals itself, 0.0 differs from -0.0
     mono.seed(; seed)                        the default generator starts anew, as by torch.manual_seed;
                                              result: i8[] that nobody reads
 
 Regions see the values of the graph around them. Both regions of `cond` return the same types;
-`while` regions take one input per carried value.
+`while` regions take one input per carried value, and its results have the types of those inputs. Where sizes
+differ (between the two regions of a `cond`, between iterations), a result's type has a symbol in their
+place, which the result binds: such types are given when the node is made, not inferred.
 """
 
 from __future__ import annotations
@@ -19,9 +31,11 @@ from typing import Any
 
 import torch
 
+from monograph import errors
 from monograph.ir.graph import Attribute, Graph, Operand
-from monograph.ir.op import Effect, Op, Parameter, ParameterKind
-from monograph.ir.types import TensorType, Type
+from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
+from monograph.ir.symbolic import Symbol
+from monograph.ir.types import ScalarType, TensorType, Type
 
 __all__ = ["TABLE", "Own"]
 
@@ -30,29 +44,67 @@ TypeRule = Callable[[Sequence[Operand], Mapping[str, Attribute], Sequence[Graph]
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """An op, its types, and its evaluation in torch (None: it has regions, `ops.evaluate` runs those)."""
+    """An op, its types, and its evaluation in torch (None: it has regions, `ops.evaluate` runs those).
+
+    `single`: a call gives one value rather than a tuple.
+    """
 
     op: Op
     types: TypeRule
     call: Callable[..., Any] | None = None
+    single: bool = False
 
 
 def _inside(type: Type) -> Type:
     return replace(type, strides=None) if isinstance(type, TensorType) else type
 
 
-def _outputs_of(position: int) -> TypeRule:
-    def types(
-        operands: Sequence[Operand], attributes: Mapping[str, Attribute], regions: Sequence[Graph]
-    ) -> tuple[Type, ...]:
-        return tuple(_inside(value.type) for value in regions[position].outputs)
+# --- types --------------------------------------------------------------------------------------
 
-    return types
+def _cond_types(_: Sequence[Operand], __: Mapping[str, Attribute], regions: Sequence[Graph]) -> tuple[Type, ...]:
+    return tuple(_inside(value.type) for value in regions[0].outputs)
 
 
-COND = Op("mono.cond", (Parameter("predicate", ParameterKind.TENSOR),), regions=("then", "otherwise"))
-WHILE = Op("mono.while", (Parameter("carried", ParameterKind.TENSORS),), regions=("condition", "body"))
-SEED = Op("mono.seed", (Parameter("seed", ParameterKind.ATTRIBUTE),), effects=frozenset({Effect.WRITES_STATE}))
+def _while_types(
+    _: Sequence[Operand], attributes: Mapping[str, Attribute], regions: Sequence[Graph]
+) -> tuple[Type, ...]:
+    types = [_inside(value.type) for value in regions[1].inputs]
+    trips = attributes["trips"]
+    if trips is None:
+        return tuple(types)
+    stacks = [types[position] for position in attributes["history"]]
+    stacked = [replace(type, shape=(Symbol(trips), *type.shape)) for type in stacks if isinstance(type, TensorType)]
+    return (*types, ScalarType("int", trips), *stacked)
+
+
+def _no_results(_: Sequence[Operand], __: Mapping[str, Attribute], ___: Sequence[Graph]) -> tuple[Type, ...]:
+    return ()
+
+
+# --- evaluation ---------------------------------------------------------------------------------
+
+def _number(x: torch.Tensor, symbol: str, lo: int | None) -> int:
+    number = int(x.item())
+    assert lo is None or number >= lo, f"{symbol} is {number}, promised to be at least {lo}"
+    return number
+
+
+def _scalar(n: Any, dtype: torch.dtype) -> torch.Tensor:
+    return torch.tensor(n, dtype=dtype)
+
+
+def _check(ok: Any, error: str, message: str | None) -> tuple[()]:
+    if not bool(ok):
+        raised = errors.exception_class(error)
+        raise raised() if message is None else raised(message)
+    return ()
+
+
+def _expect(x: torch.Tensor, value: Sequence[Any], number: int) -> tuple[()]:
+    actual = x.detach().reshape(-1).tolist()
+    if [repr(entry) for entry in actual] != [repr(entry) for entry in value]:
+        raise errors.WrongPath(number, tuple(actual))
+    return ()
 
 
 def _seed(seed: int) -> torch.Tensor:
@@ -60,8 +112,39 @@ def _seed(seed: int) -> torch.Tensor:
     return torch.zeros((), dtype=torch.int8)
 
 
+# --- the table ----------------------------------------------------------------------------------
+
+def _attribute(name: str, *default: Attribute) -> Parameter:
+    return Parameter(name, ParameterKind.ATTRIBUTE, *default)
+
+
+def _tensor(name: str) -> Parameter:
+    return Parameter(name, ParameterKind.TENSOR)
+
+
+RAISES = frozenset({Effect.RAISES})
+
+COND = Op("mono.cond", (_tensor("predicate"),), regions=("then", "otherwise"))
+WHILE = Op(
+    "mono.while", (Parameter("carried", ParameterKind.TENSORS), _attribute("history", ()), _attribute("trips", None)),
+    regions=("condition", "body"),
+)
+NUMBER = Op(
+    "mono.number", (_tensor("x"), _attribute("symbol"), _attribute("lo", None)), traits=frozenset({Trait.SYNC})
+)
+SCALAR = Op("mono.scalar", (_tensor("n"), _attribute("dtype", torch.int64)))
+CHECK = Op("mono.check", (_tensor("ok"), _attribute("error"), _attribute("message", None)), effects=RAISES)
+EXPECT = Op("mono.expect", (_tensor("x"), _attribute("value"), _attribute("number")), effects=RAISES)
+SEED = Op("mono.seed", (_attribute("seed"),), effects=frozenset({Effect.WRITES_STATE}))
+
 TABLE: dict[str, Own] = {
-    COND.name: Own(COND, _outputs_of(0)),
-    WHILE.name: Own(WHILE, _outputs_of(1)),
-    SEED.name: Own(SEED, lambda operands, attributes, regions: (TensorType(torch.int8, ()),), _seed),
+    own.op.name: own for own in (
+        Own(COND, _cond_types),
+        Own(WHILE, _while_types),
+        Own(NUMBER, lambda _, given, __: (ScalarType("int", given["symbol"]),), _number, single=True),
+        Own(SCALAR, lambda _, given, __: (TensorType(given["dtype"], ()),), _scalar, single=True),
+        Own(CHECK, _no_results, _check),
+        Own(EXPECT, _no_results, _expect),
+        Own(SEED, lambda _, __, ___: (TensorType(torch.int8, ()),), _seed),
+    )
 }

@@ -82,8 +82,13 @@ def may_raise(node: Node) -> bool:
 
 
 def is_ordered(node: Node) -> bool:
-    """Must it keep its place among others of the kind: does it draw from a generator, or act on the world?"""
-    return node.op.has(Trait.RANDOM) or bool(node.op.effects - {Effect.RAISES})
+    """Must it keep its place among others of the kind: does it draw from a generator, or act on the world?
+
+    So must what does nothing but raise: which exception the caller sees, and after which prints, is the program's.
+    """
+    if node.op.has(Trait.RANDOM) or node.effects - {Effect.RAISES}:
+        return True
+    return not node.results and not node.is_pure
 
 
 def reduced_dims(node: Node) -> tuple[int, ...]:

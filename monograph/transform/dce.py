@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from monograph.ir.edit import symbols_in
 from monograph.ir.graph import Graph, Source, Value
-from monograph.ir.symbolic import Expr, free_symbols
-from monograph.ir.types import ScalarType, TensorType
 
 __all__ = ["dce"]
 
@@ -27,38 +26,22 @@ def _sweep(graph: Graph, live: set[Value], symbols: set[str]) -> bool:
     kept = []
     changed = False
     for value in graph.outputs:
-        symbols |= _type_symbols(value)
+        symbols |= symbols_in(value.type)
     for node in reversed(graph.nodes):
-        binds = {symbol for result in node.results for symbol in _type_symbols(result)}
-        if node.op.is_removable and not live.intersection(node.results) and not binds & symbols:
+        binds = {symbol for result in node.results for symbol in symbols_in(result.type)}
+        if node.is_pure and not live.intersection(node.results) and not binds & symbols:
             changed = True
             continue
         for region in node.regions:
             inner = set(region.outputs)
             changed |= _sweep(region, inner, symbols)
-            live |= inner | region.free_values()
+            live |= region.free_values() | inner
         live.update(node.inputs)
-        symbols |= binds | _attribute_symbols(node.operands) | _attribute_symbols(tuple(node.attributes.values()))
+        symbols |= binds | symbols_in(node.operands) | symbols_in(tuple(node.attributes.values()))
         kept.append(node)
     if changed:
         graph.nodes[:] = reversed(kept)
     return changed
-
-
-def _type_symbols(value: Value) -> set[str]:
-    if isinstance(value.type, TensorType):
-        return _attribute_symbols(value.type.shape)
-    if isinstance(value.type, ScalarType) and value.type.symbol is not None:
-        return {value.type.symbol}
-    return set()
-
-
-def _attribute_symbols(attribute: object) -> set[str]:
-    if isinstance(attribute, Expr):
-        return set(free_symbols(attribute))
-    if isinstance(attribute, tuple):
-        return set().union(*(_attribute_symbols(entry) for entry in attribute))
-    return set()
 
 
 def _drop_unused_derived(graph: Graph) -> bool:
