@@ -9,7 +9,7 @@ from monograph.ir.graph import Graph, Source, Value
 from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
 
-__all__ = ["graphs", "tensors"]
+__all__ = ["SHAPES", "graphs", "node", "tensors"]
 
 SHAPES = [(3, 4), (4,), (3, 1), (1,), (), (2, 3, 4), (0, 4)]
 UNARY = ["neg", "abs", "relu", "exp", "tanh", "sigmoid", "clone", "detach", "alias"]
@@ -28,13 +28,13 @@ def graphs(draw: st.DrawFn, *, size: int = 12) -> Graph:
         values.append(graph.add_input(TensorType(torch.float32, shape), f"x{number}", Source(kind, f"x{number}")))
     builder = Builder(graph)
     for _ in range(draw(st.integers(1, size))):
-        values.append(draw(_node(builder, values)))
+        values.append(draw(node(builder, values)))
     graph.outputs = [draw(st.sampled_from(values[-4:])) for _ in range(draw(st.integers(1, 3)))]
     return graph
 
 
 @st.composite
-def _node(draw: st.DrawFn, builder: Builder, values: list[Value]) -> Value:
+def node(draw: st.DrawFn, builder: Builder, values: list[Value]) -> Value:
     x = draw(st.sampled_from(values))
     shape = x.tensor.shape
     kind = draw(st.sampled_from(["unary", "binary", "number", "view", "reduce", "permute", "expand", "softmax", "cat"]))

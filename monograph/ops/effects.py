@@ -1,0 +1,31 @@
+"""What a node does besides computing, now that its types and numbers are known.
+
+An op's effects (`ops.traits`) hold for all its uses. A floating-point division never raises, nor does one by a
+number other than zero: `is_pure` and `may_raise` know, where `Node.is_pure` must assume the worst.
+"""
+
+from __future__ import annotations
+
+from monograph.ir.graph import Node
+from monograph.ir.op import Effect, Trait
+
+__all__ = ["is_pure", "may_raise"]
+
+
+def may_raise(node: Node) -> bool:
+    """Does it stop the program on some values: an index out of range, an integer division by zero? Regions aside."""
+    if Effect.RAISES not in node.op.effects:
+        return False
+    if not node.op.has(Trait.POINTWISE):
+        return True
+    if node.results[0].tensor.dtype.is_floating_point:
+        return False
+    divisor = node.operands[1] if len(node.operands) > 1 else node.attributes.get("other")
+    return not isinstance(divisor, (int, float)) or divisor == 0
+
+
+def is_pure(node: Node) -> bool:
+    """No effect and no draw, in regions neither: may be removed when unused, merged with an equal node, moved."""
+    if node.op.has(Trait.RANDOM) or node.op.effects - {Effect.RAISES} or may_raise(node):
+        return False
+    return all(is_pure(inner) for region in node.regions for inner in region.nodes)
