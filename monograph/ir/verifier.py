@@ -9,7 +9,7 @@ or an earlier result; sources stand parallel to inputs; derived inputs and the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from monograph.errors import VerificationError
@@ -146,7 +146,7 @@ class _Verifier:
             if len(region.inputs) != len(carried):
                 self.fail(graph, node, f"region {role} takes {len(region.inputs)} values, is given {len(carried)}")
             for given, taken in zip(carried, region.inputs):
-                if not _may_become(given.type, taken.type):
+                if not _may_become(given.type, taken.type, outer):
                     self.fail(graph, node, f"region {role} takes {taken.type}, is given {given.type}")
                 self.define(region, None, taken)
                 self.bind(taken.type)
@@ -166,7 +166,7 @@ class _Verifier:
         if len(types) != len(wanted):
             self.fail(graph, node, f"region {role} returns {len(types)} values instead of {len(wanted)}")
         for type, want in zip(types, wanted):
-            if not _may_become(type, want):
+            if not _may_become(type, want, self.bound):
                 self.fail(graph, node, f"region {role} returns {type}, which cannot become {want}")
         if role == "body" and len(node.results) < len(wanted):
             self.fail(graph, node, f"has {len(node.results)} results for {len(wanted)} carried values")
@@ -177,9 +177,8 @@ class _Verifier:
         inferred = self.infer(node.op, node.operands, node.attributes, node.regions)
         if len(inferred) != len(node.results):
             self.fail(graph, node, f"has {len(node.results)} results, gives {len(inferred)}")
-        fits = _may_become if node.regions else _same
         for value, type in zip(node.results, inferred):
-            if not fits(type, value.type):
+            if not (_may_become(type, value.type) if node.regions else _same(value.type, type)):
                 self.fail(graph, node, f"%{value.name or value.index}: {value.type}, the op gives {type}")
 
     def bind(self, type: Type) -> None:
@@ -201,11 +200,15 @@ class _Verifier:
                 self.fail(graph, node, f"symbol {name} is not declared")
 
 
-def _may_become(given: Type, taken: Type) -> bool:
-    """A value entering or leaving a region may take a looser type: a symbol of its own in place of a size."""
+def _may_become(given: Type, taken: Type, bound: Collection[str] = ()) -> bool:
+    """A value entering or leaving a region may take a looser type: a symbol in place of a size, which it then binds.
+
+    Symbols that others have `bound` say what a size is.
+    """
     if isinstance(given, TensorType) and isinstance(taken, TensorType):
         same = (given.dtype, given.rank, given.device) == (taken.dtype, taken.rank, taken.device)
-        return same and all(a == b or isinstance(b, Symbol) for a, b in zip(given.shape, taken.shape))
+        loose = [b for a, b in zip(given.shape, taken.shape) if a != b]
+        return same and all(isinstance(dim, Symbol) and dim.name not in bound for dim in loose)
     return isinstance(given, ScalarType) and isinstance(taken, ScalarType) and given.kind == taken.kind
 
 

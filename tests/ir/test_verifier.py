@@ -82,7 +82,7 @@ def test_slots_and_attributes(graph):
 
 
 def test_types_against_the_op(graph):
-    graph.nodes[1].results[0].type = TensorType(torch.float32, (3,))
+    graph.nodes[2].results[0].type = TensorType(torch.float64, ())
     verify(graph)
     fault(graph, "the op gives f32", infer.result_types)
 

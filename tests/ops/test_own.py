@@ -210,3 +210,9 @@ def test_a_node_has_the_effects_of_its_regions():
     (node,) = graph.nodes
     assert not node.is_pure and node.op.is_pure
     assert {effect.name for effect in node.effects} == {"RAISES"}
+
+
+def test_a_symbol_bound_outside_is_no_looser_size():
+    text = GROWS.replace("RETURN", "return %d").replace("input %x: f32[1]", "input %x: f32[1]\n    input %w: f32[m]")
+    with pytest.raises(VerificationError, match=r"takes f32\[m\], is given f32\[1\]"):
+        verify(parse(text))
