@@ -37,10 +37,10 @@ __all__ = [
     "below_autograd", "composite_kernel", "current_backward_sequence", "decomposition", "device_modes",
     "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu", "fake_from_storage",
     "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
-    "global_module_hooks", "impl_address", "is_composite", "is_plain", "kernels_only", "last_sequence",
-    "llvmlite_library", "no_inference_mode", "no_torch_function", "overload", "plain_torch", "quiet_fakes",
-    "run_fake", "schema_arguments", "set_grad_enabled", "set_version", "storage_address", "storage_id",
-    "storage_reference", "symbolic_fake_mode", "tensor_guards", "version", "without_onednn",
+    "global_module_hooks", "gradient_edge", "impl_address", "is_composite", "is_plain", "kernels_only",
+    "last_sequence", "llvmlite_library", "no_inference_mode", "no_torch_function", "overload", "plain_torch",
+    "quiet_fakes", "run_fake", "schema_arguments", "set_grad_enabled", "set_version", "storage_address",
+    "storage_id", "storage_reference", "symbolic_fake_mode", "tensor_guards", "version", "without_onednn",
     "without_saved_tensor_hooks",
 ]
 
@@ -283,6 +283,12 @@ def is_composite(func: Any) -> bool:
 def composite_kernel(func: Any, args: Any, kwargs: Any) -> Any:
     """Run torch's own definition of a composite op, as eager does (not a Python decomposition registered for it)."""
     return func._op_dk(_COMPOSITE, *args, **kwargs)    # 2.13
+
+
+def gradient_edge(tensor: torch.Tensor) -> Any:
+    """The autograd node that receives the gradient of a tensor that requires grad; of a leaf, its accumulator."""
+    with torch._C.DisableTorchFunction():
+        return torch.autograd.graph.get_gradient_edge(tensor).node    # 2.13
 
 
 def last_sequence() -> int:

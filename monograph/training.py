@@ -37,6 +37,7 @@ class Plan:
     backward_inputs: list[BackwardInput]
     tangent_types: list[Any]                  # TensorType of each backward input that is a tangent, else None
     gradients: list[int]                      # forward input of each backward output
+    origins: list[int]                        # per backward output: the results it comes from, as bits
     differentiable: list[int]                 # results that require grad, in order
     written: set[int]
     weights: list[Any]                        # per forward input: the tensor, None for an argument
@@ -48,6 +49,7 @@ class Box:
     """One call in flight: what goes in beside the tensors, and the results that come out."""
 
     plan: Plan
+    inputs: list[Any]
     leaves: Sequence[Any]
     results: list[Any] | None = None
 
@@ -68,12 +70,13 @@ def differentiable(
     forward = halves["forward"] = compile_graph(parts.forward, options, written=written)
     backward = halves["backward"] = compile_graph(parts.backward, options)
     plan = Plan(forward.run, backward.run, place, parts.backward_inputs, tangent_types, parts.gradients,
+                [_bits(joint.origins[number], order) for number in sorted(joint.gradients)],
                 order, written, [b.tensor for b in captured.bindings if b.kind != "tangent"], again)
 
     def call(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        box = Box(plan, leaves)
+        box = Box(plan, gather(leaves), leaves)
         with torch.enable_grad():            # the user's own block may have been the only one to record
-            outputs = _Node.apply(box, *gather(leaves))
+            outputs = _Node.apply(box, *[box.inputs[number] for number in plan.gradients])
         results = box.results
         assert results is not None
         for position, output in zip(plan.differentiable, outputs):
@@ -84,11 +87,13 @@ def differentiable(
 
 
 class _Node(torch.autograd.Function):
-    """apply(box, *graph inputs) -> the results that require grad."""
+    """apply(box, *inputs that get a gradient) -> the results that require grad.
+
+    Of the other inputs autograd must not know: it would visit where they come from, which may be gone already."""
 
     @staticmethod
-    def forward(ctx: Any, box: Box, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        plan = box.plan
+    def forward(ctx: Any, box: Box, *sources: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        plan, inputs = box.plan, box.inputs
         outputs = list(plan.forward(inputs))
         saved = [_saved(source, inputs, outputs, plan) for source in plan.backward_inputs]
         results = box.results = plan.place(inputs, outputs, box.leaves)
@@ -101,6 +106,9 @@ class _Node(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *tangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         plan: Plan = ctx.plan
+        used = sum(1 << position for position, tangent in enumerate(tangents) if tangent is not None)
+        if not used:
+            return (None,) * len(ctx.needs_input_grad)
         given = dict(zip(plan.differentiable, tangents))
         values = []
         for source, type, kept in zip(plan.backward_inputs, plan.tangent_types, ctx.saved_tensors):
@@ -109,10 +117,13 @@ class _Node(torch.autograd.Function):
             computed: Sequence[Any] = plan.backward(values)
         if torch.is_grad_enabled():
             computed = plan.again.gradients(_inputs(ctx), plan.gradients, tangents, computed)
-        gradients: list[torch.Tensor | None] = [None] * (len(ctx.needs_input_grad) - 1)
-        for number, gradient in zip(plan.gradients, computed):
-            gradients[number] = gradient
-        return (None, *gradients)
+        # What the results in use do not depend on gets no gradient, as in eager, rather than zeros.
+        return (None, *[gradient if origin & used else None for gradient, origin in zip(computed, plan.origins)])
+
+
+def _bits(results: frozenset[int], order: Sequence[int]) -> int:
+    """A set of results as bits, by their place in `order`."""
+    return sum(1 << place for place, number in enumerate(order) if number in results)
 
 
 def _saved(source: BackwardInput, inputs: Sequence[torch.Tensor], outputs: Sequence[Any], plan: Plan) -> Any:

@@ -63,6 +63,7 @@ class JointInfo:
     `graph.outputs[:forward_outputs]` are the outputs `boundary` speaks of; the rest are gradients.
     `tangents[r] = i`: result `r` of the boundary requires grad and its gradient is graph input `i`.
     `gradients[i] = j`: graph output `j` is the gradient of graph input `i` (a parameter or an argument).
+    `origins[i]`: the results that the gradient of graph input `i` comes from.
     `backward_start`: number of nodes recorded before the backward trace began; later nodes belong to the backward.
     Results absent from `tangents` are not differentiable.
     """
@@ -70,6 +71,7 @@ class JointInfo:
     forward_outputs: int
     tangents: dict[int, int] = field(default_factory=dict)
     gradients: dict[int, int] = field(default_factory=dict)
+    origins: dict[int, frozenset[int]] = field(default_factory=dict)
     backward_start: int = 0
 
 

@@ -8,12 +8,14 @@ nothing here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from monograph import compat, errors
 from monograph.capture.captured import Binding, JointInfo
+from monograph.capture.histories import refuse_uncut
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.ir.boundary import Boundary, Fresh, InputView
 from monograph.ir.graph import Source
@@ -90,6 +92,8 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
     wanted = [entry.real if entry.leaf is None else entry.leaf for entry in sources]
     if not wanted:
         return joint
+    reached, nodes = _reached({number: seal.leaves[number] for number in results}, wanted)
+    refuse_uncut(tracer.entries, nodes)
     hooks = [(entry.real, entry.real._backward_hooks) for entry in sources if entry.real._backward_hooks]
     try:
         for real, _ in hooks:           # they run when the caller's autograd receives the gradient
@@ -99,10 +103,40 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
         for real, kept in hooks:
             real._backward_hooks = kept
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        for entry, gradient in zip(sources, grads, strict=True):
+        for position, (entry, gradient) in enumerate(zip(sources, grads, strict=True)):
             if gradient is not None:
-                joint.gradients[tracer.identity(entry)] = _output(tracer, seal, gradient, entry.layout)
+                input = tracer.identity(entry)
+                joint.gradients[input] = _output(tracer, seal, gradient, entry.layout)
+                joint.origins[input] = reached[position]
     return joint
+
+
+def _reached(
+    results: dict[int, torch.Tensor], wanted: list[torch.Tensor],
+) -> tuple[list[frozenset[int]], Iterable[Any]]:
+    """For each tensor of `wanted` the results whose history leads to it; and all autograd nodes behind the results."""
+    ends: dict[Any, int] = {}
+    for position, tensor in enumerate(wanted):
+        node = compat.gradient_edge(tensor)
+        ends[node] = ends.get(node, 0) | 1 << position
+    known: dict[Any, int] = {}          # autograd node -> positions in `wanted`, as bits
+    for result in results.values():
+        stack = [compat.gradient_edge(result)]
+        while stack:
+            node = stack[-1]
+            following = [] if node in known else [edge for edge, _ in node.next_functions if edge is not None]
+            pending = [edge for edge in following if edge not in known]
+            if pending:
+                stack += pending
+                continue
+            stack.pop()
+            if node not in known:
+                known[node] = ends.get(node, 0)
+                for edge in following:
+                    known[node] |= known[edge]
+    bits = {number: known[compat.gradient_edge(result)] for number, result in results.items()}
+    origins = [frozenset(number for number in bits if bits[number] >> position & 1) for position in range(len(wanted))]
+    return origins, known
 
 
 def _tangent(tracer: Tracer, result: torch.Tensor, number: int) -> torch.Tensor:

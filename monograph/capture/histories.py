@@ -1,0 +1,53 @@
+"""Tensors that have a history when the trace meets them: state that an earlier call computed and Python kept.
+
+Autograd runs above the tracer and would follow such a tensor out of the program, into what made it. So where a torch
+function gets one it gets the tensor's fake in its place, whose history ends there; the gradient of the fake is
+the gradient of a graph input, and the caller's autograd carries it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph import compat, errors
+
+if TYPE_CHECKING:
+    from monograph.capture.inputs import Entry
+    from monograph.capture.tracer import Tracer
+
+__all__ = ["cut", "refuse_uncut"]
+
+
+def cut(tracer: Tracer, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """The arguments of a torch function with fakes for real tensors that were computed under grad."""
+    if any(map(_has_history, args)) or any(map(_has_history, kwargs.values())):
+        return _cut(tracer, args), _cut(tracer, kwargs)
+    return args, kwargs
+
+
+def _has_history(value: Any) -> bool:
+    kind = type(value)
+    if kind is torch.Tensor:
+        return value.grad_fn is not None
+    return kind in (list, tuple) and any(map(_has_history, value))
+
+
+def _cut(tracer: Tracer, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _cut(tracer, entry) for key, entry in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_cut(tracer, entry) for entry in value)
+    return tracer.lift(value) if _has_history(value) else value
+
+
+def refuse_uncut(entries: Iterable[Entry], nodes: Iterable[Any]) -> None:
+    """UnsupportedError where the autograd `nodes` behind the results contain what made a tensor before the trace:
+    it was handed to a custom autograd.Function, past the torch functions."""
+    found = set(nodes)
+    for entry in entries:
+        if entry.real.grad_fn is not None and compat.gradient_edge(entry.real) in found:
+            raise errors.UnsupportedError(f"{entry.source} has a history and goes into a custom autograd.Function",
+                                          hint="pass it in as an argument of the compiled function")
