@@ -152,7 +152,7 @@ def _extreme(which: str, nan_wins: bool = True) -> Code:
 
 
 def extreme(m: Math, which: str, dtype: torch.dtype, a: Value, b: Value, *, nan_wins: bool = True) -> Value:
-    """max or min. The select of an ordered comparison is what x86's maxps and minps compute."""
+    """max or min, `b` of equals. The select of an ordered comparison is what x86's maxps and minps compute."""
     text = m.text
     if not dtype.is_floating_point:
         if dtype is torch.bool:
@@ -160,6 +160,8 @@ def extreme(m: Math, which: str, dtype: torch.dtype, a: Value, b: Value, *, nan_
         return text.intrinsic(("u" if is_unsigned(dtype) else "s") + which, a, b)
     predicate = "ogt" if which == "max" else "olt"
     if nan_wins and not b.ref.startswith("%") and "7FF8" not in b.ref:      # a number: only `a` can be NaN
+        if "0x0000000000000000" in b.ref or "0x8000000000000000" in b.ref:
+            predicate = predicate.replace("t", "e")         # which zero, when `a` is the other
         return text.select(text.compare(predicate, b, a), b, a)
     picked = text.select(text.compare(predicate, a, b), a, b)     # b where unordered
     if nan_wins:

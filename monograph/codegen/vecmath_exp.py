@@ -121,8 +121,8 @@ def tanh(m: Math, x: Value, single: bool = False) -> Value:
     z = m.mul(x, x)
     small = m.fma(m.mul(m.poly(z, tables.TANH32), z), x, x)
     e = exp_moderate(m, m.min(20.0, m.add(a, a)))
-    large = m.copysign(m.sub(1.0, m.div(2.0, m.add(e, 1.0))), x)
-    return m.select(m.compare("olt", a, 0.625), small, large)
+    large = m.sub(1.0, m.div(2.0, m.add(e, 1.0)))
+    return m.copysign(m.select(m.compare("olt", a, 0.625), small, large), x)
 
 
 def _large(m: Math, a: Value) -> Value:

@@ -68,8 +68,8 @@ def postorder(roots: Iterable[Expr]) -> list[Expr]:
 _FOLD: dict[Combine, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     Combine.SUM: torch.add,
     Combine.PROD: torch.mul,
-    Combine.MAX: torch.maximum,
-    Combine.MIN: torch.minimum,
+    Combine.MAX: lambda so_far, new: torch.where(new == so_far, so_far, torch.maximum(so_far, new)),
+    Combine.MIN: lambda so_far, new: torch.where(new == so_far, so_far, torch.minimum(so_far, new)),
     Combine.AND: torch.bitwise_and,
     Combine.OR: torch.bitwise_or,
     Combine.XOR: torch.bitwise_xor,

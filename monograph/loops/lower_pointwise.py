@@ -93,7 +93,8 @@ def _rule(entry: Pointwise) -> Rule:
         common = promoted([g for g, p in zip(given, node.op.parameters) if p.is_operand or p.name == "other"]) \
             if entry.kind == "promoted" else result
         compute = common if entry.kind == "moved" else opmath(common)
-        m = Scalars(values.affine, compute, node.loc, functools.partial(_require, values, node), result)
+        require = functools.partial(_require, values, node)
+        m = Scalars(values.affine, compute, node.loc, require, result, pymath.prod(shape_of(node.results[k])))
         arguments = [
             _argument(values, m, entry, common, argument, coordinates, parameter.name)
             for argument, parameter in zip(given, node.op.parameters)
@@ -105,7 +106,7 @@ def _rule(entry: Pointwise) -> Rule:
 
 # Note [Numbers among halves]: in an op on f16 or bf16 a Python number, or a 0-d tensor of another dtype, is first
 # rounded to the half type; only the second factor of `mul` and the divisor of `div` stay in f32 (seen on torch 2.13).
-ROUNDED = ("other", "self", "exponent", "alpha")
+ROUNDED = ("other", "self", "exponent", "alpha", "min", "max")
 
 
 def _argument(
@@ -163,11 +164,12 @@ def _abs(m: Scalars, x: Expr) -> Expr:
 
 
 def _clamp(m: Scalars, x: Expr, lo: Any = None, hi: Any = None) -> Expr:
-    """NaN stays NaN; the upper bound wins where the bounds cross. Tensor bounds that are NaN win."""
-    if lo is not None:
-        x = m("max", x, lo) if isinstance(lo, Expr) else m.select(m.lt(x, lo), lo, x)
-    if hi is not None:
-        x = m("min", x, hi) if isinstance(hi, Expr) else m.select(m.gt(x, hi), hi, x)
+    """NaN wins, among the bounds too; the upper bound wins where the bounds cross."""
+    for name, beyond, bound in (("max", m.lt, lo), ("min", m.gt, hi)):
+        if isinstance(bound, Expr):
+            x = _extremum(m, name, x, bound)
+        elif bound is not None:
+            x = m.lift(bound) if bound != bound else m.select(beyond(x, bound), bound, x)
     return x
 
 
@@ -235,6 +237,8 @@ def _pow_number(m: Scalars, x: Expr, exponent: float) -> Expr:
     def square() -> Expr:
         return m.rounded(m.mul(x, x)) if m.result is torch.bfloat16 else m.mul(x, x)
 
+    if abs(exponent) == 0.5 and m.result is torch.float16:      # no root: that of -inf is inf
+        return m("pow", x, m.lift(exponent))
     simple = {
         0.0: lambda: m.lift(1.0), 1.0: lambda: x, 2.0: lambda: m.mul(x, x), 3.0: lambda: m.mul(square(), x),
         0.5: lambda: m("sqrt", x), -0.5: lambda: m.div(1.0, m("sqrt", x)), -1.0: lambda: m.div(1.0, x),
@@ -264,14 +268,17 @@ def _lerp(m: Scalars, start: Expr, end: Expr, weight: Any) -> Expr:
     """As torch: from the nearer end."""
     weight = m.lift(weight)
     difference = m.sub(end, start)
-    near = m.add(start, m.mul(weight, difference))
-    far = m.sub(end, m.mul(difference, m.sub(1.0, weight)))
+    near = m("fma", weight, difference, start)
+    far = m("fma", m("neg", difference), m.sub(1.0, weight), end)
     return m.select(m.lt(m("abs", weight), 0.5), near, far)
 
 
 def _addc(name: str) -> Function:
+    """x + value * a * b, fused in the end as torch's compiler does; or x + value * a / b."""
     def fn(m: Scalars, x: Expr, a: Expr, b: Expr, value: float = 1) -> Expr:
         scaled = a if value == 1 else m.mul(m.lift(value), a)
+        if name == "mul" and x.dtype.is_floating_point:
+            return m("fma", scaled, b, x)
         return m.add(x, m(name, scaled, b))
 
     return fn
@@ -370,11 +377,19 @@ def _table() -> dict[str, Pointwise]:
     return table
 
 
+# Note [Which zero]: of zeros with different signs torch's vectors give the second operand, its scalar code the first.
+# A contiguous tensor runs by pairs of vectors and the rest of it one by one; `fmax` and `fmin` know no vectors, and give
+# the second for bf16. We follow the pairs where there is one, and give the remainder's elements the same.
+TORCH_PAIR = 128 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 64     # bytes
+
+
 def _extremum(m: Scalars, name: str, a: Any, b: Any) -> Expr:
     a, b = m.lift(a), m.lift(b)
     if not a.dtype.is_floating_point:
-        name = name.replace("fm", "m")
-    return m(name, a, b)
+        return m(name.replace("fm", "m"), a, b)
+    vectors = m.count * m.result.itemsize >= TORCH_PAIR
+    second = vectors if name in ("max", "min") else m.result is torch.bfloat16
+    return m(name, a, b) if second else m(name, b, a)
 
 
 TABLE: dict[str, Pointwise] = _table()

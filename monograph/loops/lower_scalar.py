@@ -47,11 +47,13 @@ class Scalars:
     def __init__(
         self, affine: Affine, dtype: torch.dtype, loc: SourceLoc | None = None,
         require: Callable[[Expr, str, str], None] | None = None, result: torch.dtype | None = None,
+        count: int = 1 << 30,
     ) -> None:
         self.affine = affine
         self.dtype = dtype
         self.loc = loc
         self.result = result or dtype       # what the op gives in the end
+        self.count = count                  # elements of the result
         self._require = require
 
     def require(self, condition: Expr, exception: str, message: str) -> None:

@@ -113,7 +113,8 @@ def gelu(m: Scalars, x: Expr, approximate: str = "none") -> Expr:
         cube = m.mul(m.mul(x, x), x)
         inner = m.mul(m.add(x, m.mul(cube, GELU_KAPPA)), GELU_BETA)
         return m.mul(m.mul(x, 0.5), m.add(m("tanh", inner), 1.0))
-    return m.mul(m.mul(x, 0.5), m.add(m("erf", m.mul(x, SQRT_HALF)), 1.0))
+    result = m.mul(m.mul(x, 0.5), m.add(m("erf", m.mul(x, SQRT_HALF)), 1.0))
+    return m.add(result, 0.0) if m.result is torch.float32 else result      # in f32 eager asks oneDNN, which loses -0.0
 
 
 def gelu_backward(m: Scalars, grad: Expr, x: Expr, approximate: str = "none") -> Expr:
@@ -270,7 +271,7 @@ def logaddexp2(m: Scalars, a: Expr, b: Expr) -> Expr:
 
 def _logaddexp(m: Scalars, a: Expr, b: Expr, exp: str, unit: float) -> Expr:
     tail = m("log1p", m(exp, m("neg", m("abs", m.sub(a, b)))))
-    result = m.add(m("max", a, b), m.mul(tail, unit))
+    result = m("fma", tail, unit, m("max", a, b))
     return m.select(m("and", m("isinf", a), m.eq(a, b)), a, result)
 
 

@@ -99,7 +99,9 @@ FOLDS = {
 
 
 def fold_op(affine: Affine, combine: Combine, x: Expr, y: Expr) -> Expr:
-    """One step of a fold."""
+    """One step of a fold: `x` is what was folded so far, and stays where `y` equals it."""
+    if combine in (Combine.MAX, Combine.MIN):
+        x, y = y, x
     return affine.op(FOLDS[combine], x, y, dtype=x.dtype)
 
 

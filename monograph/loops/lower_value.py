@@ -144,10 +144,11 @@ class Values:
     ) -> Expr:
         neutral = identity(combine, dtype)
         result: Expr = neutral
+        from_zero = combine is Combine.SUM and dtype.is_floating_point      # a sum of -0.0 alone is 0.0
         for point in itertools.product(*(range(extent) for extent in extents)):
             element = body(tuple(index(i) for i in point))
             if element is not neutral:          # what lies in the padding of a window
-                result = element if result is neutral else fold_op(self.affine, combine, result, element)
+                result = element if result is neutral and not from_zero else fold_op(self.affine, combine, result, element)
         return result
 
     def domain(self, variable: Var, extent: int) -> Var:

@@ -14,7 +14,8 @@ What code generation must keep:
   `floordiv` and `mod` round to minus infinity, `truncdiv` and `rem` to zero.
 - `shl` and `shr` by an amount outside [0, bits): 0, or for `shr` of a negative number -1. `shr` of a
   signed number is arithmetic.
-- `min` and `max`: a NaN operand wins. `fmin` and `fmax`: a NaN operand loses. Signed zeros may be swapped.
+- `min` and `max`: a NaN operand wins. `fmin` and `fmax`: a NaN operand loses. Of equal operands, which may be zeros
+  of different sign, all four give the second. A fold keeps what it met first.
 - `round` is to even. `abs` of the smallest integer is itself.
 - `cast` float -> int truncates; NaN and what does not fit give the smallest i32 or i64 (x86's conversion);
   narrower integers go through i32 and wrap. float -> bool is `x != 0` (NaN is true). int -> int wraps.
@@ -91,6 +92,10 @@ def _plain(fn: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     return lambda dtype, *args: fn(*args)
 
 
+def _extremum(fn: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    return lambda a, b: torch.where(a == b, b, fn(a, b))
+
+
 def _integer_division(mode: str, remainder: bool) -> Callable[..., torch.Tensor]:
     def divide(dtype: torch.dtype, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         safe = torch.where((b == 0) | ((b == -1) if dtype.is_signed else (b == 0)), torch.ones_like(b), b)
@@ -142,9 +147,10 @@ def _table() -> dict[str, Scalar]:
             table[name] = Scalar(arity, accepts, result, cost, fn)
 
     # Arithmetic.
-    add("same", "fi", 1, 2, add=torch.add, sub=torch.sub, mul=torch.mul, min=torch.minimum, max=torch.maximum)
+    add("same", "fi", 1, 2, add=torch.add, sub=torch.sub, mul=torch.mul, min=_extremum(torch.minimum),
+        max=_extremum(torch.maximum))
     add("same", "fi", 1, 1, neg=torch.neg, abs=torch.abs)
-    add("same", "f", 1, 2, fmin=torch.fmin, fmax=torch.fmax, copysign=torch.copysign)
+    add("same", "f", 1, 2, fmin=_extremum(torch.fmin), fmax=_extremum(torch.fmax), copysign=torch.copysign)
     add("same", "f", 4, 2, div=torch.div)
     add_raw("same", "f", 1, 3, fma=_fma)
     add_raw("same", "i", 8, 2, truncdiv=_integer_division("trunc", False), floordiv=_integer_division("floor", False),

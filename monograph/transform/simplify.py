@@ -6,6 +6,8 @@ reassociates floating point, and `x + 0.0` stays, because it turns -0.0 into 0.0
 
 from __future__ import annotations
 
+import math
+
 from monograph.ir import dtypes
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.types import TensorType
@@ -64,7 +66,8 @@ def _reshape(node: Node, builder: Builder) -> Value | None:
 
 
 def _number(operand: object, value: int) -> bool:
-    return isinstance(operand, (int, float)) and operand == value
+    """-0.0 is no 0: it may change a sign."""
+    return isinstance(operand, (int, float)) and operand == value and math.copysign(1, operand) == 1
 
 
 def _mul(node: Node, _: Builder) -> Value | None:
@@ -82,7 +85,7 @@ def _div(node: Node, _: Builder) -> Value | None:
 def _sub(node: Node, _: Builder) -> Value | None:
     """x - 0 -> x"""
     x, y = node.operands
-    return _same(node, x) if _number(y, 0) else None
+    return _same(node, x) if _number(y, 0) and node.attributes["alpha"] > 0 else None
 
 
 def _add(node: Node, _: Builder) -> Value | None:
@@ -90,7 +93,9 @@ def _add(node: Node, _: Builder) -> Value | None:
     x, y = node.operands
     if not dtypes.is_integer(node.results[0].tensor.dtype):
         return None
-    return _same(node, x) if _number(y, 0) else _same(node, y) if _number(x, 0) else None
+    if _number(y, 0):
+        return _same(node, x)
+    return _same(node, y) if _number(x, 0) and node.attributes["alpha"] == 1 else None
 
 
 def _pow(node: Node, _: Builder) -> Value | None:

@@ -95,6 +95,9 @@ def test_simplify_drops_identities(line: str):
 
 @pytest.mark.parametrize("line", [
     "aten.add.Tensor(%x, 0)",            # turns -0.0 into 0.0
+    "aten.sub.Tensor(%x, -0.0)",         # so does this
+    "aten.sub.Tensor(%x, 0, alpha=-1)",  # and this
+    "aten.add.Tensor(0, %i, alpha=2)",
     "aten.mul.Tensor(%x, 0)",            # NaN stays NaN
     "aten.mul.Tensor(%i, 1.0)",          # promotes
     "aten.expand.default(%x, [4, 2, 3])",
