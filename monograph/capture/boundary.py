@@ -19,7 +19,7 @@ from monograph.capture.number import TracedNumber, number_dtype
 from monograph.capture.storage import Storage
 from monograph.capture.tree import flatten
 from monograph.ir.boundary import Boundary, Fresh, InputItself, InputView, Literal, Number, Relayout, Result, Write
-from monograph.ir.edit import binders, symbols_in, symbols_read
+from monograph.ir.edit import symbols_in, symbols_read, tellers
 from monograph.ir.graph import Graph, Value
 
 if TYPE_CHECKING:
@@ -135,11 +135,12 @@ def remove_dead(graph: Graph) -> set[int]:
     """Drop nodes that nobody reads; random draws and checks stay. Positions of the dropped ones."""
     live: set[Value] = set(graph.outputs)
     symbols = set().union(*(symbols_in(value.type) for value in graph.outputs))
-    tells = binders(graph)
+    tells = tellers(graph)
     kept, dropped = [], set()
     for position in range(len(graph.nodes) - 1, -1, -1):
         node = graph.nodes[position]
-        if node.is_pure and live.isdisjoint(node.results) and symbols.isdisjoint(tells.get(node, ())):
+        told = any(not symbols.isdisjoint(tells.get(value, ())) for value in node.results)
+        if node.is_pure and live.isdisjoint(node.results) and not told:
             dropped.add(position)
             continue
         live.update(node.reads)

@@ -9,8 +9,8 @@ from monograph.ir.symbolic import Expr, free_symbols
 from monograph.ir.types import ScalarType, TensorType
 
 __all__ = [
-    "binders", "clone", "copy_node", "erase", "insert_before", "is_sorted", "move_before", "position", "sort",
-    "symbols_in", "symbols_read",
+    "clone", "copy_node", "erase", "insert_before", "is_sorted", "move_before", "position", "sort", "symbols_in",
+    "symbols_read", "tellers",
 ]
 
 
@@ -34,16 +34,17 @@ def symbols_read(node: Node) -> set[str]:
     return found
 
 
-def binders(graph: Graph, known: Iterable[str] = ()) -> dict[Node, set[str]]:
-    """The nodes of this block that tell symbols, with the symbols: those of their result types that nothing before
-    has told. `known` are those of the blocks around."""
+def tellers(graph: Graph, known: Iterable[str] = ()) -> dict[Value, set[str]]:
+    """The results in this block that tell symbols, with the symbols: those of their types that nothing before has
+    told. `known` are those of the blocks around."""
     seen = set(known).union(*(symbols_in(value.type) for value in graph.inputs))
-    found: dict[Node, set[str]] = {}
+    found: dict[Value, set[str]] = {}
     for node in graph.nodes:
-        new = set().union(*(symbols_in(value.type) for value in node.results)) - seen
-        if new:
-            found[node] = new
-            seen |= new
+        for value in node.results:
+            new = symbols_in(value.type) - seen
+            if new:
+                found[value] = new
+                seen |= new
     return found
 
 

@@ -2,44 +2,63 @@
 
 from __future__ import annotations
 
-from monograph.ir.edit import symbols_in
+from collections.abc import Collection
+
+from monograph.ir.edit import symbols_in, symbols_read, tellers
 from monograph.ir.graph import Graph, Source, Value
+from monograph.ops.effects import is_pure
+from monograph.transform.prune import prune
 
 __all__ = ["dce"]
 
 
 def dce(graph: Graph) -> bool:
-    """Remove nodes whose results nobody uses and that have no effect, in regions too.
+    """Remove nodes whose results nobody uses and that have no effect, in regions too; of nodes with regions, the
+    results and carries that nobody uses.
 
     Inputs stay, except derived ones: an unused one goes together with what the prologue did for it.
     """
-    changed = _sweep(graph, set(graph.outputs), set())
+    changed = _clean(graph)
     if graph.prologue is not None:
         changed |= _drop_unused_derived(graph)
     if graph.prologue is not None:
-        changed |= _sweep(graph.prologue, set(graph.prologue.outputs), set())
+        changed |= _clean(graph.prologue)
     return changed
 
 
-def _sweep(graph: Graph, live: set[Value], symbols: set[str]) -> bool:
-    """Backwards over the block; `live` and `symbols` are what is used after it, and grow to what it uses."""
+def _clean(graph: Graph) -> bool:
+    """Sweep until nothing is left to remove: what dies in a region may free what the blocks around it make."""
+    changed = False
+    while _sweep(graph, set(), set()):
+        changed = True
+        if not any(node.regions for node in graph.nodes):
+            break
+    return changed
+
+
+def _sweep(graph: Graph, symbols: set[str], known: Collection[str]) -> bool:
+    """Backwards over the block. `symbols` are what is used after it and grow to what it uses; `known`, told outside."""
+    live = set(graph.outputs)
+    symbols |= set().union(*(symbols_in(value.type) for value in graph.outputs))
+    tells = tellers(graph, known)
+    inside = set(known).union(*(symbols_in(value.type) for value in graph.inputs), *tells.values())
+
+    def is_live(result: Value) -> bool:
+        return result in live or not symbols.isdisjoint(tells.get(result, ()))
+
     kept = []
     changed = False
-    for value in graph.outputs:
-        symbols |= symbols_in(value.type)
     for node in reversed(graph.nodes):
-        binds = {symbol for result in node.results for symbol in symbols_in(result.type)}
-        if node.is_pure and not live.intersection(node.results) and not binds & symbols:
+        if is_pure(node) and not any(map(is_live, node.results)):
             changed = True
             continue
+        changed |= prune(node, is_live)
         for region in node.regions:
-            inner = set(region.outputs)
-            changed |= _sweep(region, inner, symbols)
-            live |= region.free_values() | inner
-        live.update(node.inputs)
-        symbols |= binds | symbols_in(node.operands) | symbols_in(tuple(node.attributes.values()))
+            changed |= _sweep(region, symbols, inside)
+        live.update(node.reads)
+        symbols |= symbols_read(node)
         kept.append(node)
-    if changed:
+    if len(kept) < len(graph.nodes):
         graph.nodes[:] = reversed(kept)
     return changed
 

@@ -1,0 +1,65 @@
+"""For every pass and random graphs with regions: evaluate(before) == evaluate(after), and the graph stays valid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+
+from monograph.ir.graph import Graph
+from monograph.ir.verifier import verify
+from monograph.ops import infer
+from monograph.ops.evaluate import evaluate
+from monograph.transform.cse import cse
+from monograph.transform.dce import dce
+from monograph.transform.fold import fold
+from monograph.transform.pipeline import pipeline
+from monograph.transform.runner import run
+from monograph.transform.simplify import simplify
+from tests.region_graphs import inputs_for, regions
+
+SEEDS = range(4)
+
+
+def outcome(graph: Graph, seed: int) -> list[torch.Tensor] | str:
+    """The outputs, or the exception the program raises."""
+    try:
+        return evaluate(graph, inputs_for(graph, seed), check=True)
+    except (ValueError, KeyError) as error:
+        return repr(error)
+
+
+def check(graph: Graph, transform: Callable[[Graph], object], *, exact: bool = True) -> None:
+    before = [outcome(graph, seed) for seed in SEEDS]
+    transform(graph)
+    verify(graph, infer.result_types)
+    for seed, expected in zip(SEEDS, before, strict=True):
+        actual = outcome(graph, seed)
+        if isinstance(expected, str) or isinstance(actual, str):
+            assert actual == expected
+            continue
+        tolerance = {"rtol": 0.0, "atol": 0.0} if exact else {}
+        torch.testing.assert_close(actual, expected, equal_nan=True, **tolerance)
+        if exact:
+            assert all(torch.equal(a.signbit(), b.signbit()) for a, b in zip(actual, expected, strict=True))
+
+
+PASSES = [dce, cse, simplify, fold]
+quick = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+@pytest.mark.parametrize("transform", PASSES, ids=lambda f: f.__name__)
+@quick
+@given(graph=regions(checks=True))
+def test_a_pass_changes_no_bit(transform: Callable[[Graph], bool], graph: Graph):
+    check(graph, transform)
+
+
+@quick
+@given(graph=regions(checks=True))
+def test_the_whole_pipeline_keeps_values(graph: Graph):
+    check(graph, lambda graph: run(graph, pipeline()), exact=False)
