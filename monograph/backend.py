@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -17,10 +18,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from monograph import cache
-from monograph.codegen import assemble, target
+from monograph.codegen import assemble, target, workers
 from monograph.codegen.build import Store
 from monograph.config import Options
 from monograph.ir.graph import Graph
+from monograph.ir.types import TensorType
 from monograph.ops.evaluate import evaluate, special
 from monograph.runtime.execute import Executable
 from monograph.schedule.kernel import Schedule
@@ -62,31 +64,42 @@ def compile_graph(graph: Graph, options: Options, *, written: Collection[int] = 
     """Optimise `graph` in place and make it runnable. `written`: inputs the program writes back to."""
     before = list(graph.inputs)
     watch = observer(options.debug_dir, graph) if options.debug_dir is not None and observer is not None else None
-    seconds: dict[str, float] = {}
-    start = time.perf_counter()
-    records = run(graph, pipeline(written=written, derive=options.weights != "live"),
-                  observe=watch.graph if watch is not None else None)
-    seconds["passes"] = time.perf_counter() - start
-    if "passes" in options.log:
-        for record in records:
-            print(f"[monograph] {record.name}: {record.before} -> {record.after} nodes, "
-                  f"{record.seconds * 1e3:.1f} ms", file=sys.stderr)
-    half = Half(graph, _reference(graph), records, seconds=seconds)
-    if options.backend == "llvm":
-        _native(half, options)
-        if watch is not None:
-            watch.native(half.schedule, target.host())
+    with workers.opened(_weight(graph) if options.backend == "llvm" else 0) as team:
+        half = _passes(graph, options, written, watch)
+        if options.backend == "llvm":
+            _native(half, options, team)
+    if options.backend == "llvm" and watch is not None:
+        watch.native(half.schedule, target.host())
     half.run = _select(before, graph, half.run)
     return half
 
 
-def _native(half: Half, options: Options) -> None:
-    """Schedule, object code, a program made ready to run."""
-    machine = target.host()
+def _weight(graph: Graph) -> int:
+    """Bytes of the inputs: nearly all are weights where it matters."""
+    return sum(math.prod(t.shape) * t.dtype.itemsize for t in (v.type for v in graph.inputs)
+               if isinstance(t, TensorType) and all(isinstance(size, int) for size in t.shape))
+
+
+def _passes(graph: Graph, options: Options, written: Collection[int], watch: Observer | None) -> Half:
+    """The graph optimised; torch op by op runs it."""
     start = time.perf_counter()
+    records = run(graph, pipeline(written=written, derive=options.weights != "live"),
+                  observe=watch.graph if watch is not None else None)
+    seconds = {"passes": time.perf_counter() - start}
+    if "passes" in options.log:
+        for record in records:
+            print(f"[monograph] {record.name}: {record.before} -> {record.after} nodes, "
+                  f"{record.seconds * 1e3:.1f} ms", file=sys.stderr)
+    return Half(graph, _reference(graph), records, seconds=seconds)
+
+
+def _native(half: Half, options: Options, team: workers.Workers | None) -> None:
+    """Schedule, object code, a program made ready to run."""
+    start = time.perf_counter()
+    machine = target.host(team.host if team is not None else None)
     half.schedule = plan(half.graph, target=machine, pack=options.weights != "live")
     planned = time.perf_counter()
-    half.program = assemble.program(half.schedule, machine, store=_store(options.cache_dir))
+    half.program = assemble.program(half.schedule, machine, store=_store(options.cache_dir), team=team)
     compiled = time.perf_counter()
     if "kernels" in options.log:
         for step in half.program.steps:

@@ -8,7 +8,6 @@ Equal kernels are made and compiled once. Inputs of the program are those of the
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from monograph.codegen.derived import derived_weights
 from monograph.codegen.identity import label, symbol
 from monograph.codegen.runner import IR
 from monograph.codegen.target import Target
+from monograph.codegen.workers import Workers
 from monograph.errors import CompileError
 from monograph.ir.graph import Value
 from monograph.ir.types import TensorType
@@ -39,22 +39,32 @@ class Parts:
 
 
 def program(
-    schedule: Schedule, target: Target, jobs: int | None = None, store: Store | None = None
+    schedule: Schedule, target: Target, jobs: int | None = None, store: Store | None = None,
+    team: Workers | None = None,
 ) -> Program:
-    """The program of a schedule, compiled for `target`. Objects are taken from `store` where it has them."""
+    """The program of a schedule, compiled for `target`: by `team`, if given.
+
+    Objects are taken from `store` where it has them.
+    """
     made = parts(schedule, target)
     if made.kernels or made.program.derived:
-        made.program.objects = [*compile_kernels(made.kernels, target, jobs, store), runner(target, store)]
+        objects = compile_kernels(made.kernels, target, jobs, store, team)
+        made.program.objects = [*objects, runner(target, store, team)]
     return made.program
 
 
-@functools.cache
-def runner(target: Target, store: Store | None = None) -> bytes:
+_runners: dict[tuple[Target, Store | None], bytes] = {}
+
+
+def runner(target: Target, store: Store | None = None, team: Workers | None = None) -> bytes:
     """The object of the step runner."""
     def make() -> bytes:
-        return compile_text(IR, target)
+        return compile_text(IR, target, names=["the step runner"], team=team)
 
-    return make() if store is None else store(f"{target}\n{IR}", make)
+    found = _runners.get((target, store))
+    if found is None:
+        found = _runners[target, store] = make() if store is None else store(f"{target}\n{IR}", make)
+    return found
 
 
 def parts(schedule: Schedule, target: Target) -> Parts:

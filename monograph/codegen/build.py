@@ -1,8 +1,9 @@
 """From LLVM IR text to objects and assembly, in parallel.
 
-Kernels are spread over modules, one per worker; each worker has an LLVM context and target machine of its
-own. LLVM itself needs no lock for that; llvmlite's is passed by (`compat.llvmlite_library`), and where it
-cannot be, the same work is done under it. No mid-end passes run: vectors are explicit and code is hoisted by emission.
+Kernels are spread over modules, one per worker: a process of `workers`, or a thread of this process with an LLVM
+context and target machine of its own. LLVM itself needs no lock for the latter; llvmlite's is passed by
+(`compat.llvmlite_library`), and where it cannot be, the same work is done under it. No mid-end passes run: vectors
+are explicit and code is hoisted by emission.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
-import llvmlite.binding as llvm
-
+from monograph.codegen import llvm_worker
 from monograph.codegen.llvm import emit_module
-from monograph.codegen.target import Target, initialise
+from monograph.codegen.target import Target
+from monograph.codegen.workers import Workers, refused
 from monograph.compat import llvmlite_library
 from monograph.errors import CompileError
 from monograph.loops.nodes import Kernel
@@ -28,34 +29,37 @@ __all__ = ["Store", "assembly", "compile_kernels", "compile_text"]
 Store: TypeAlias = Callable[[str, Callable[[], bytes]], bytes]
 """(what the object depends on, how to make it) -> the object."""
 
-OPTIMISE = 3                    # of instruction selection and scheduling
 SMALLEST_SHARE = 2              # kernels that make another thread worth starting
 
 
 def compile_kernels(
-    kernels: Sequence[Kernel], target: Target, jobs: int | None = None, store: Store | None = None
+    kernels: Sequence[Kernel], target: Target, jobs: int | None = None, store: Store | None = None,
+    team: Workers | None = None,
 ) -> list[bytes]:
     """ELF relocatable objects that define `i32 name(ptr)` for every kernel (names must differ).
 
     With a `store`, the name of a kernel must tell what it does: objects are looked up by the names in them.
+    A `team` does LLVM's part where it can.
     """
     if not kernels:
         return []
-    workers = jobs if jobs is not None else os.cpu_count() or 1
+    workers = jobs if jobs is not None else team.count if team is not None else os.cpu_count() or 1
     workers = max(1, min(workers, len(kernels) // SMALLEST_SHARE))
     shares = [list(kernels[i::workers]) for i in range(workers)]
     if workers == 1:
-        return [_object(shares[0], target, store)]
+        return [_object(shares[0], target, store, team)]
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda share: _object(share, target, store), shares))
+        return list(pool.map(lambda share: _object(share, target, store, team), shares))
 
 
-def _object(share: Sequence[Kernel], target: Target, store: Store | None) -> bytes:
+def _object(share: Sequence[Kernel], target: Target, store: Store | None, team: Workers | None) -> bytes:
+    names = [kernel.name for kernel in share]
+
     def make() -> bytes:
-        return compile_text(emit_module(share, target), target)
+        return compile_text(emit_module(share, target), target, names=names, team=team)
 
-    names = "\n".join(kernel.name for kernel in share)
-    return make() if store is None else store(f"{target}\n{names}", make)
+    lines = "\n".join(names)
+    return make() if store is None else store(f"{target}\n{lines}", make)
 
 
 def assembly(kernel: Kernel, target: Target) -> str:
@@ -63,33 +67,26 @@ def assembly(kernel: Kernel, target: Target) -> str:
     return compile_text(emit_module([kernel], target), target, assembly=True).decode()
 
 
-def compile_text(text: str, target: Target, *, assembly: bool = False) -> bytes:
-    """Object code (or assembly) of a module's text."""
-    initialise()
-    _set_options()
+def compile_text(
+    text: str, target: Target, *, assembly: bool = False, names: Sequence[str] = (), team: Workers | None = None
+) -> bytes:
+    """Object code (or assembly) of a module's text. CompileError with `names` in it where LLVM refuses."""
+    made = team.compile(text, target, names) if team is not None and not assembly else None
+    if made is not None:
+        return made
+    llvm_worker.binding()
     library = _library()
     if library is None:
-        return _compile_locked(text, target, assembly)
-    return _compile_free(library, text, target, assembly)
+        return _compile_locked(text, target, assembly, names)
+    with _machine(library, target) as machine:
+        return _emit(library, machine, text, assembly, names)
 
 
-@functools.cache
-def _set_options() -> None:
-    # Loop strength reduction takes half the time of compiling a register tile and gains nothing: emission has
-    # hoisted the addresses already. (Measured on GEMM and convolution tiles: 57 -> 31 ms, equal speed.)
-    llvm.set_option("monograph", "-disable-lsr")
-
-
-def _compile_locked(text: str, target: Target, assembly: bool) -> bytes:
-    machine = llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=OPTIMISE, reloc="pic", codemodel="small",
-    )
+def _compile_locked(text: str, target: Target, assembly: bool, names: Sequence[str] = ()) -> bytes:
     try:
-        module = llvm.parse_assembly(text, llvm.create_context())
+        return llvm_worker.compile_module(text, target.triple, target.cpu, target.features, assembly=assembly)
     except RuntimeError as error:
-        raise CompileError(f"LLVM refuses a kernel: {error}") from error
-    code = machine.emit_assembly(module).encode() if assembly else machine.emit_object(module)
-    return bytes(code)
+        raise refused(names, str(error)) from error
 
 
 # -- the same through functions of our own
@@ -147,29 +144,24 @@ def _new_machine(library: Any, target: Target) -> Any:
     described = library.LLVMPY_GetTargetFromTriple(target.triple.encode(), ctypes.byref(message))
     machine = described and library.LLVMPY_CreateTargetMachine(
         described, target.triple.encode(), target.cpu.encode(), target.features.encode(),
-        OPTIMISE, b"pic", b"small", 0, 0, b"",
+        llvm_worker.OPTIMISE, b"pic", b"small", 0, 0, b"",
     )
     if not machine:
         raise CompileError(f"LLVM has no machine for {target.triple} {target.cpu}")
     return machine
 
 
-def _compile_free(library: Any, text: str, target: Target, assembly: bool) -> bytes:
-    with _machine(library, target) as machine:
-        return _emit(library, machine, text, assembly)
-
-
-def _emit(library: Any, machine: Any, text: str, assembly: bool) -> bytes:
+def _emit(library: Any, machine: Any, text: str, assembly: bool, names: Sequence[str]) -> bytes:
     context = library.LLVMPY_ContextCreate()
     message = ctypes.c_char_p()
     try:
         module = library.LLVMPY_ParseAssembly(context, text.encode(), ctypes.byref(message))
         if not module:
-            raise CompileError(f"LLVM refuses a kernel: {(message.value or b'').decode()}")
+            raise refused(names, (message.value or b"").decode())
         try:
             buffer = library.LLVMPY_TargetMachineEmitToMemory(machine, module, int(not assembly), ctypes.byref(message))
             if not buffer:
-                raise CompileError(f"LLVM emits no code: {(message.value or b'').decode()}")
+                raise refused(names, (message.value or b"").decode())
             try:
                 return ctypes.string_at(library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer))
             finally:

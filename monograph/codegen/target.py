@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
-import llvmlite.binding as llvm
 import torch
 
-__all__ = ["Target", "generic", "host", "initialise"]
+from monograph.codegen import llvm_worker
+
+__all__ = ["Target", "generic", "host"]
 
 X86_LAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 
@@ -47,37 +49,35 @@ def register_bits(dtype: torch.dtype) -> int:
     return max(8, dtype.itemsize * 8)
 
 
-@functools.cache
-def host() -> Target:
-    """The machine this process runs on."""
-    features = llvm.get_host_cpu_features()
-    triple = llvm.get_default_triple()
-    if triple.startswith(("aarch64", "arm64")):
+_host: Target | None = None
+
+
+def host(ask: Callable[[], dict[str, Any] | None] | None = None) -> Target:
+    """The machine this process runs on. `ask` may know what LLVM says of it, and spares loading LLVM here."""
+    global _host
+    if _host is None:
+        _host = _described((ask() if ask is not None else None) or llvm_worker.host())
+    return _host
+
+
+def _described(found: dict[str, Any]) -> Target:
+    """A target from what `llvm_worker.host` says."""
+    features, text = set(found["has"]), found["features"]
+    if found["triple"].startswith(("aarch64", "arm64")):
         bits, registers, masks, gather = 128, 32, False, False
-    elif features.get("avx512f") and features.get("avx512vl") and features.get("avx512bw"):
+    elif features >= {"avx512f", "avx512vl", "avx512bw"}:
         bits, registers, masks, gather = 512, 32, True, True
-    elif features.get("avx2"):
+    elif "avx2" in features:
         bits, registers, masks, gather = 256, 16, False, False
     else:
         bits, registers, masks, gather = 128, 16, False, False
     arm = bits == 128 and registers == 32
-    text = features.flatten()
     if bits == 512:
         text += ",-prefer-256-bit"      # otherwise LLVM splits our 512-bit vectors on some CPUs
-    initialise()
-    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=llvm.get_host_cpu_name())
     return Target(
-        triple, llvm.get_host_cpu_name(), text, bits, registers, str(machine.target_data),
-        has_fma=arm or bool(features.get("fma")), has_f16=arm or bool(features.get("f16c")),
-        has_masks=masks, has_gather=gather,
+        found["triple"], found["cpu"], text, bits, registers, found["layout"],
+        has_fma=arm or "fma" in features, has_f16=arm or "f16c" in features, has_masks=masks, has_gather=gather,
     )
-
-
-@functools.cache
-def initialise() -> None:
-    """Load LLVM's code generator for this machine's architecture."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
 
 
 def generic(vector_bits: int = 256, *, fma: bool = True) -> Target:
