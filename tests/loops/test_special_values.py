@@ -28,7 +28,8 @@ NUMBERED = ("other", "exponent", "self", "value", "min", "max")
 NUMBERS = [2.5, 0.0, -0.0, -1.0, INF, -INF, NAN, 0.5, -0.5, 1e-30, 1, 2, 3, -2]
 WHOLE_NUMBERS = [1, 2, 3, 7, -2]            # division by 0 raises, and smallest / -1 ends eager's process
 OTHERS = {"value": 1.0, "negative_slope": 0.01, "alpha": 1.0, "scale": 1.0, "input_scale": 1.0, "is_result": False,
-          "self_is_result": False, "lambd": 0.5, "threshold": 1.0, "beta": 1.0, "min_val": -1.0, "max_val": 1.0, "decimals": 1, "weight": 0.3}
+          "self_is_result": False, "lambd": 0.5, "threshold": 1.0, "beta": 1.0,
+          "min_val": -1.0, "max_val": 1.0, "decimals": 1, "weight": 0.3}
 OPTIONS = {"approximate": ("none", "tanh"), "rounding_mode": ("floor", "trunc")}
 RELATIVE = {torch.float32: 1e-5, torch.float64: 1e-13, torch.bfloat16: 8.1e-3, torch.float16: 1.01e-3}
 SCALAR = 7      # elements that eager handles without vectors
