@@ -22,8 +22,9 @@ from monograph.errors import CompileError
 from monograph.ir.graph import Value
 from monograph.ir.types import TensorType
 from monograph.loops.nodes import Check, Kernel
-from monograph.runtime.program import Error, Library, Native, Program, Slot, SlotRef
-from monograph.schedule.kernel import Fused, Item, LibraryCall, Schedule, Strided, Template
+from monograph.runtime import program as programs
+from monograph.runtime.program import Error, Library, Native, Program, Slot, SlotRef, Step
+from monograph.schedule.kernel import Branch, Fused, Item, Jump, LibraryCall, Schedule, Strided, Template
 from monograph.schedule.views import strides_seen
 
 __all__ = ["Parts", "parts", "program"]
@@ -91,8 +92,7 @@ class _Assembly:
 
     def run(self) -> Parts:
         for item in self.schedule.items:
-            step = self.library(item) if isinstance(item, LibraryCall) else self.native(item)
-            self.program.steps.append(step)
+            self.program.steps.append(self.step(item))
             self.parts.items.append(item)
         self.parts.kernels = list(self.kernels.values())
         return self.parts
@@ -136,7 +136,16 @@ class _Assembly:
             self.program.slots.append(Slot(place.kind, position, laid))
         return self.slots[key]
 
-    # Steps.
+    # Steps: one per item, so that targets of jumps are the same.
+
+    def step(self, item: Item) -> Step:
+        if isinstance(item, LibraryCall):
+            return self.library(item)
+        if isinstance(item, Branch):
+            return programs.Branch(self.view(item.predicate), item.target, item.node.op.name.split(".")[1])
+        if isinstance(item, Jump):
+            return programs.Jump(item.target, item.node.op.name.split(".")[1])
+        return self.native(item)
 
     def native(self, item: Fused | Template) -> Native:
         name = symbol(item, self.schedule, self.machine)
@@ -164,8 +173,6 @@ class _Assembly:
 
     def library(self, item: LibraryCall) -> Library:
         node = item.node
-        if node.regions:
-            raise CompileError(f"{node.op.name} has no native program yet", loc=node.loc)
 
         def read(operand: Any) -> Any:
             if isinstance(operand, Value):

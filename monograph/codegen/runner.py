@@ -3,7 +3,7 @@
 `IR` defines
 
     i64  monograph_call(Frame*)              read pointers, check facts, look for changed weights, run steps
-    i64  monograph_steps(Frame*)             run steps [first, last)
+    i64  monograph_steps(Frame*)             run steps from `first` on, until one outside of [first, last) comes
     i64  monograph_watch(Frame*)             1 when a watched weight changed; observed words are written
     void monograph_parallel(fn, data, n, flags)     stands in for GOMP_parallel: see runtime.threads
 
@@ -13,15 +13,19 @@ compiles for any host. Assembling a program puts its object among `Program.objec
 
 from __future__ import annotations
 
+import time
+
 from monograph.runtime.abi import (
     ARGUMENT_WORDS,
     FIRST_INPUT_BASE,
+    PAUSE_NANOSECONDS,
     SEEN_WORDS,
     STEP_WORDS,
     WATCH_WORDS,
     FrameWord,
     LayoutWord,
     Status,
+    StepKind,
 )
 
 __all__ = ["IR", "SYMBOL"]
@@ -74,14 +78,86 @@ team:
 }
 """
 
+# Reading the clock takes as long as a small step, so a loop reads it after 1, 2, 4, ... rounds: as many more as keep
+# the time between two readings below a few milliseconds.
+CLOCK = getattr(time, "CLOCK_MONOTONIC", 1)
+SOON, LATE, MOST_ROUNDS = 1_000_000, 10_000_000, 1 << 20
+
+PAUSE = f"""
+declare i32 @clock_gettime(i32, ptr)
+
+%Rounds = type {{ i64, i64, i64, i64 }}         ; rounds left, rounds between readings, first reading, last reading
+
+define internal i1 @is.time.to.pause(ptr %rounds) {{
+entry:
+  %left = load i64, ptr %rounds
+  %left.next = sub i64 %left, 1
+  store i64 %left.next, ptr %rounds
+  %due = icmp sle i64 %left.next, 0
+  br i1 %due, label %look, label %no
+look:
+  %time = alloca [2 x i64]
+  %ignored = call i32 @clock_gettime(i32 {CLOCK}, ptr %time)
+  %seconds = load i64, ptr %time
+  %rest.at = getelementptr i64, ptr %time, i64 1
+  %rest = load i64, ptr %rest.at
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %rest
+{_word("between", "%rounds", 1)}{_word("first", "%rounds", 2)}{_word("latest", "%rounds", 3)}
+  %started = icmp ne i64 %first, 0
+  br i1 %started, label %compare, label %start
+start:
+  store i64 %now, ptr %first.at
+  br label %set
+compare:
+  %elapsed = sub i64 %now, %first
+  %pause = icmp sgt i64 %elapsed, {PAUSE_NANOSECONDS}
+  br i1 %pause, label %yes, label %set
+set:
+  %since = sub i64 %now, %latest
+  %soon = icmp slt i64 %since, {SOON}
+  %late = icmp sgt i64 %since, {LATE}
+  %more = shl i64 %between, 1
+  %fewer = lshr i64 %between, 2
+  %grown = select i1 %soon, i64 %more, i64 %between
+  %shrunk = select i1 %late, i64 %fewer, i64 %grown
+  %capped = call i64 @llvm.smin.i64(i64 %shrunk, i64 {MOST_ROUNDS})
+  %next = call i64 @llvm.smax.i64(i64 %capped, i64 1)
+  store i64 %next, ptr %between.at
+  store i64 %next, ptr %rounds
+  store i64 %now, ptr %latest.at
+  br label %no
+no:
+  ret i1 false
+yes:
+  ret i1 true
+}}
+
+declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
+"""
+
+
+def _test(bits: int) -> str:
+    """Loads the word a test asks about as i64."""
+    wide = f"zext i{bits} %bits.{bits} to i64" if bits < 64 else "add i64 %bits.64, 0"
+    return f"""test.{bits}:
+  %bits.{bits} = load i{bits}, ptr %tested
+  %word.{bits} = {wide}
+  br label %decide
+"""
+
+
 STEPS = f"""
 define i64 @monograph_steps(ptr %frame) {{
 entry:
 {_frame(steps=(FrameWord.STEPS, "ptr"), first=(FrameWord.FIRST, "i64"), last=(FrameWord.LAST, "i64"),
         arguments=(FrameWord.ARGUMENTS, "ptr"), bases=(FrameWord.BASES, "ptr"), args=(FrameWord.ARGS, "ptr"))}
+  %rounds = alloca %Rounds
+  store %Rounds {{ i64 1, i64 1, i64 0, i64 0 }}, ptr %rounds
   br label %head
 head:
-  %i = phi i64 [ %first, %entry ], [ %i.next, %next ]
+  %i = phi i64 [ %first, %entry ], [ %i.next, %next ], [ %target, %go ]
   %more = icmp slt i64 %i, %last
   br i1 %more, label %step, label %done
 step:
@@ -89,7 +165,8 @@ step:
   %record = getelementptr i64, ptr %steps, i64 %row
   %function = load ptr, ptr %record
 {_word("begin", "%record", 1)}{_word("count", "%record", 2)}
-  br label %fill
+  %is.control = icmp eq ptr %function, null
+  br i1 %is.control, label %control, label %fill
 fill:
   %k = phi i64 [ 0, %step ], [ %k.next, %fill.body ]
   %filling = icmp slt i64 %k, %count
@@ -111,12 +188,48 @@ call:
   %code = call i32 %function(ptr %args)
   %ok = icmp eq i32 %code, 0
   br i1 %ok, label %next, label %failed
+control:
+{_word("target", "%record", 3)}{_word("mask", "%record", 4)}
+  switch i64 %count, label %test [ i64 {StepKind.PYTHON}, label %python i64 {StepKind.JUMP}, label %jump ]
+test:
+  %test.words = mul i64 %begin, {ARGUMENT_WORDS}
+  %test.argument = getelementptr i64, ptr %arguments, i64 %test.words
+  %test.number = load i64, ptr %test.argument
+{_word("test.bytes", "%test.argument", 1)}
+  %test.base.at = getelementptr ptr, ptr %bases, i64 %test.number
+  %test.base = load ptr, ptr %test.base.at
+  %tested = getelementptr i8, ptr %test.base, i64 %test.bytes
+  switch i64 %count, label %test.64 [
+    i64 {StepKind.TEST_8}, label %test.8
+    i64 {StepKind.TEST_16}, label %test.16
+    i64 {StepKind.TEST_32}, label %test.32
+  ]
+{"".join(map(_test, (8, 16, 32, 64)))}
+decide:
+  %word = phi i64 {", ".join(f"[ %word.{bits}, %test.{bits} ]" for bits in (8, 16, 32, 64))}
+  %set = and i64 %word, %mask
+  %true = icmp ne i64 %set, 0
+  br i1 %true, label %next, label %go
+jump:
+  %is.back = icmp sle i64 %target, %i
+  br i1 %is.back, label %round, label %go
+round:
+  %is.time = call i1 @is.time.to.pause(ptr %rounds)
+  br i1 %is.time, label %paused, label %go
+go:
+  br label %head
 next:
   %i.next = add i64 %i, 1
   br label %head
 failed:
   %status = or i64 %i, {Status.FAILED << 32}
   ret i64 %status
+python:
+  %stop = or i64 %i, {Status.PYTHON << 32}
+  ret i64 %stop
+paused:
+  %later = or i64 %target, {Status.PAUSED << 32}
+  ret i64 %later
 done:
   ret i64 0
 }}
@@ -369,4 +482,4 @@ bad.weight:
 }}
 """
 
-IR = PARALLEL + STEPS + POINTERS + WATCH + CALL
+IR = PARALLEL + PAUSE + STEPS + POINTERS + WATCH + CALL

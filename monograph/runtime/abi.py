@@ -2,7 +2,10 @@
 
     Frame   ::= header(FrameWord) base* args* error(i64[8]) observed*     one per call in flight
     base    ::= arena | error record | input* | output* | derived* | literal*         data pointers
-    Step    ::= function, first argument, number of arguments, 0
+    Step    ::= function, first argument, number of arguments, 0, 0     a kernel
+              | 0, 0, PYTHON, 0, 0                                      the caller's business
+              | 0, 0, JUMP, step, 0
+              | 0, argument, TEST_..., step, mask                       jumps where no bit of the mask is set
     Argument::= number of a base, byte offset
     Fact    ::= dtype code, item size, rank, sizes*, strides*              what an input must be
     Watch   ::= input number, lines, line stride, tail offset, tail bytes  how to sample a weight
@@ -11,7 +14,9 @@
 
 `monograph_call(Frame*)` reads the inputs' and outputs' pointers, checks the facts, looks whether a watched
 weight changed, runs steps [first, last). It returns a Status in the upper half and the number of
-the input or step in the lower half. `monograph_steps(Frame*)` only runs the steps.
+the input or step in the lower half. `monograph_steps(Frame*)` only runs the steps. A loop that takes longer than
+`PAUSE_NANOSECONDS` is left with status PAUSED where it jumps back, so that the interpreter can handle signals and let
+other threads run; the caller goes on from there.
 """
 
 from __future__ import annotations
@@ -19,11 +24,12 @@ from __future__ import annotations
 import enum
 
 __all__ = [
-    "ARENA_BASE", "ARGUMENT_WORDS", "ERROR_BASE", "FIRST_INPUT_BASE", "SEEN_WORDS", "STEP_WORDS", "WATCH_WORDS",
-    "FrameWord", "LayoutWord", "Status",
+    "ARENA_BASE", "ARGUMENT_WORDS", "ERROR_BASE", "FIRST_INPUT_BASE", "PAUSE_NANOSECONDS", "SEEN_WORDS", "STEP_WORDS",
+    "WATCH_WORDS", "FrameWord", "LayoutWord", "Status", "StepKind",
 ]
 
-STEP_WORDS = 4
+STEP_WORDS = 5
+PAUSE_NANOSECONDS = 50_000_000
 ARGUMENT_WORDS = 2
 WATCH_WORDS = 5
 SEEN_WORDS = 3
@@ -47,6 +53,17 @@ class FrameWord(enum.IntEnum):
     LAST = 13
     ARGUMENTS = 14
     ARGS = 15           # room for the arguments of one step
+
+
+class StepKind(enum.IntEnum):
+    """What a step without a function does. A test reads so many bits."""
+
+    PYTHON = 0
+    JUMP = 1
+    TEST_8 = 2
+    TEST_16 = 3
+    TEST_32 = 4
+    TEST_64 = 5
 
 
 class LayoutWord(enum.IntEnum):
@@ -77,3 +94,5 @@ class Status(enum.IntEnum):
     STALE = 2           # a watched weight changed
     FAILED = 3          # a step returned non-zero
     OUTPUT = 4
+    PYTHON = 5          # a step that is not native comes next
+    PAUSED = 6          # go on at this step

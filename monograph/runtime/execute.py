@@ -1,16 +1,15 @@
 """Runs a program: `Executable(program).run(tensors) -> fresh output tensors`.
 
 A call takes a frame from the pool, allocates the outputs, makes one native call (more where library steps
-stand between) and gives the frame back. Calls may overlap in any number of threads. Inputs are
-expected to be what the program was compiled for; each fact is checked again where its pointer is read, so
-a wrong tensor gives an InputError and never a wild access.
+stand between, and where a loop takes long) and gives the frame back. Calls may overlap in any number of
+threads. Inputs are expected to be what the program was compiled for; each fact is checked again where its
+pointer is read, so a wrong tensor gives an InputError and never a wild access.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
@@ -22,7 +21,7 @@ from monograph.runtime import abi, failure, library, native, threads
 from monograph.runtime.abi import FrameWord, Status
 from monograph.runtime.derive import Policy, Weights
 from monograph.runtime.frame import Frame
-from monograph.runtime.program import Library, Native, Program
+from monograph.runtime.program import Jump, Library, Native, Program
 from monograph.runtime.validate import static, validate
 
 __all__ = ["Executable"]
@@ -31,15 +30,6 @@ __all__ = ["Executable"]
 _INPUTS, _OUTPUTS, _FIRST, _LAST = (
     int(word) for word in (FrameWord.INPUTS, FrameWord.OUTPUTS, FrameWord.FIRST, FrameWord.LAST)
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    """Native steps [first, last), then perhaps a library call."""
-
-    first: int
-    last: int
-    call: library.Call | None
 
 
 class Executable:
@@ -56,41 +46,37 @@ class Executable:
         self.program = program
         self.weights = Weights(program, weights)
         self.code = native.load(program)
-        self._segments = _segments(program, resolve)
+        self._calls = [library.prepare(step, resolve) if isinstance(step, Library) else None for step in program.steps]
+        self._last = len(program.steps)
         self._outputs = [
             (static(kind.shape), static(kind.strides), kind.dtype) for kind in program.outputs
         ]
         self._frames: list[Frame] = []
-        self._is_single = self.code is not None and self._segments[-1].call is None and len(self._segments) == 1
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Fresh outputs for `inputs`, which hold the weights too, in the order of `program.inputs`."""
         tensors, outputs = self._start(inputs)
         frame = self._take()
-        first = self._segments[0]
         try:
-            self._call(frame, tensors, outputs, first.first, first.last)
-            if not self._is_single:
-                self._continue(frame, tensors, outputs)
+            status = self._call(frame, tensors, outputs, self._last)
+            if status:
+                self._continue(frame, tensors, outputs, status)
         finally:
             self._frames.append(frame)
         return outputs
 
     def run_timed(self, inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], list[float]]:
-        """Like `run`, one step at a time: outputs, and the seconds each of `program.steps` took."""
+        """Like `run`, one step at a time: outputs, and the seconds each of `program.steps` took in sum."""
         tensors, outputs = self._start(inputs)
         frame = self._take()
-        seconds = []
-        calls = iter(segment.call for segment in self._segments if segment.call is not None)
+        seconds = [0.0] * self._last
         try:
-            self._call(frame, tensors, outputs, 0, 0)
-            for number, step in enumerate(self.program.steps):
-                start = time.perf_counter()
-                if isinstance(step, Library):
-                    self._library(frame, next(calls), tensors, outputs)
-                else:
-                    self._steps(frame, number, number + 1)
-                seconds.append(time.perf_counter() - start)
+            self._call(frame, tensors, outputs, 0)
+            number = 0
+            while number < self._last:
+                start, at = time.perf_counter(), number
+                number = self._step(frame, number, tensors, outputs)
+                seconds[at] += time.perf_counter() - start
         finally:
             self._frames.append(frame)
         return outputs, seconds
@@ -120,29 +106,54 @@ class Executable:
         except IndexError:
             return Frame(self.program, self.code, self.weights.watches)
 
-    def _continue(self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
-        """What follows the first native segment."""
-        for number, segment in enumerate(self._segments):
-            if number and segment.last > segment.first:
-                self._steps(frame, segment.first, segment.last)
-            if segment.call is not None:
-                self._library(frame, segment.call, tensors, outputs)
+    def _continue(
+        self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor], status: int
+    ) -> None:
+        """Go on after the native code stopped with `status`: a step of Python's comes next, or a loop takes long."""
+        code, last = self.code, self._last
+        while status:
+            kind, number = status >> 32, status & 0xFFFFFFFF
+            if kind == Status.FAILED:
+                self._fail(frame, number)
+            if kind == Status.PYTHON:
+                number = self._step(frame, number, tensors, outputs)
+            if number >= last:
+                return
+            if code is None:
+                status = Status.PYTHON << 32 | number
+            else:
+                frame.words[_FIRST] = number
+                frame.words[_LAST] = last
+                status = code.steps(frame.address)
+
+    def _step(self, frame: Frame, number: int, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> int:
+        """Run one step; the number of the next one."""
+        step = self.program.steps[number]
+        if isinstance(step, Native):
+            self._native(frame, number)
+        elif isinstance(step, Library):
+            call = self._calls[number]
+            assert call is not None
+            self._library(frame, call, tensors, outputs)
+        elif isinstance(step, Jump) or not bool(frame.view(step.slot, tensors, outputs)):
+            return step.target
+        return number + 1
 
     def _call(
-        self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor], first: int, last: int
-    ) -> None:
-        """Read pointers, bring derived weights up to date, run native steps [first, last)."""
+        self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor], last: int
+    ) -> int:
+        """Read pointers, bring derived weights up to date, run steps [0, last) as far as they are native."""
         code = self.code
         if code is None:
             tensors[:] = _check(self.program.inputs, tensors)
-            return
+            return Status.PYTHON << 32 if last else 0
         weights = self.weights
         words = frame.words
         if self.program.derived:
             self._choose_copies(frame, tensors)
         words[_INPUTS] = id(tensors)
         words[_OUTPUTS] = id(outputs)
-        words[_FIRST] = first
+        words[_FIRST] = 0
         words[_LAST] = last
         if frame.is_filled:      # by the call before
             frame.read_tensors(True)
@@ -153,11 +164,12 @@ class Executable:
             kind = status >> 32
             if kind == Status.STALE:
                 frame.use(weights.update(tensors, frame.observed), weights.is_watched)
-            elif kind == Status.FAILED:
-                self._fail(frame, status & 0xFFFFFFFF)
-            else:
+            elif kind in (Status.INPUT, Status.OUTPUT):
                 self._read_slowly(frame, tensors, outputs)
+            else:
+                return status
             status = code.call(frame.address)
+        return 0
 
     def _choose_copies(self, frame: Frame, tensors: list[torch.Tensor]) -> None:
         """Hand the frame the derived weights to run with, or none where the runner must look at all sources first."""
@@ -183,10 +195,10 @@ class Executable:
         for row, number in enumerate(self.weights.sources):
             frame.observed[row, 1] = compat.version(tensors[number])
 
-    def _steps(self, frame: Frame, first: int, last: int) -> None:
+    def _native(self, frame: Frame, number: int) -> None:
         assert self.code is not None
-        frame.words[_FIRST] = first
-        frame.words[_LAST] = last
+        frame.words[_FIRST] = number
+        frame.words[_LAST] = number + 1
         status = self.code.steps(frame.address)
         if status:
             self._fail(frame, status & 0xFFFFFFFF)
@@ -235,18 +247,6 @@ class Executable:
             if self.code is not None:
                 frame.words[base] = result.data_ptr()
         return fresh
-
-
-def _segments(program: Program, resolve: library.Resolve | None) -> list[_Segment]:
-    segments = []
-    first = 0
-    for number, step in enumerate(program.steps):
-        if isinstance(step, Library):
-            segments.append(_Segment(first, number, library.prepare(step, resolve)))
-            first = number + 1
-    if first < len(program.steps) or not segments:
-        segments.append(_Segment(first, len(program.steps), None))
-    return segments
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:

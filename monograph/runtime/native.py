@@ -15,8 +15,9 @@ import numpy as np
 from monograph.errors import CompileError
 from monograph.ir.types import TensorType
 from monograph.runtime import abi, probe
+from monograph.runtime.abi import StepKind
 from monograph.runtime.link import Image, link
-from monograph.runtime.program import ERROR_WORDS, Native, Program
+from monograph.runtime.program import ERROR_WORDS, Branch, Jump, Native, Program, Step
 from monograph.runtime.symbols import externals
 from monograph.runtime.validate import span, static
 
@@ -70,7 +71,8 @@ def load(program: Program) -> Code | None:
 def is_long(program: Program) -> bool:
     """Worth releasing the interpreter lock for?"""
     native = [step for step in program.steps if isinstance(step, Native)]
-    if len(native) >= LONG_STEPS:
+    loops = any(isinstance(step, Jump) and step.target <= number for number, step in enumerate(program.steps))
+    if len(native) >= LONG_STEPS or loops:
         return True
     touched = 0
     for step in native:
@@ -109,13 +111,15 @@ def base_of(program: Program, number: int) -> tuple[int, int]:
 
 
 def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]:
-    """Step table, argument table and the largest argument count; library steps have empty rows."""
+    """Step table, argument table and the largest argument count."""
     places = [base_of(program, number) for number in range(len(program.slots))]
     rows: list[tuple[int, ...]] = []
     arguments: list[tuple[int, int]] = []
     for step in program.steps:
         if not isinstance(step, Native):
-            rows.append((0, 0, 0, 0))
+            rows.append(_control(program, step, len(arguments)))
+            if isinstance(step, Branch):
+                arguments.append(places[step.slot])
             continue
         address = image.symbols.get(step.symbol)
         if address is None:
@@ -124,10 +128,27 @@ def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]
         arguments.extend(places[number] for number in step.slots)
         if step.can_fail:
             arguments.append((abi.ERROR_BASE, 0))
-        rows.append((address, begin, len(arguments) - begin, 0))
+        rows.append((address, begin, len(arguments) - begin, 0, 0))
     step_table = np.array(rows, np.int64).reshape(-1, abi.STEP_WORDS)
     argument_table = np.array(arguments, np.int64).reshape(-1, abi.ARGUMENT_WORDS)
-    return step_table, argument_table, max((row[2] for row in rows), default=0)
+    return step_table, argument_table, max((row[2] for row in rows if row[0]), default=0)
+
+
+def _control(program: Program, step: Step, argument: int) -> tuple[int, ...]:
+    """The row of a step without a kernel."""
+    if isinstance(step, Jump):
+        return (0, 0, StepKind.JUMP, step.target, 0)
+    if not isinstance(step, Branch):
+        return (0, 0, StepKind.PYTHON, 0, 0)
+    dtype = program.slots[step.slot].type.dtype
+    bits, floating = 8 * dtype.itemsize, dtype.is_floating_point or dtype.is_complex
+    sign = 0
+    if floating:            # zeros of either sign are false
+        width = bits // 2 if dtype.is_complex else bits
+        sign = sum(1 << at for at in range(width - 1, bits, width))
+    mask = (1 << bits) - 1 & ~sign
+    kind = {8: StepKind.TEST_8, 16: StepKind.TEST_16, 32: StepKind.TEST_32, 64: StepKind.TEST_64}[bits]
+    return (0, argument, kind, step.target, mask if mask < 1 << 63 else mask - (1 << 64))
 
 
 def _facts(program: Program) -> tuple[np.ndarray, np.ndarray]:

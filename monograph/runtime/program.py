@@ -4,12 +4,13 @@
     Slot    ::= input(i) | output(j) | derived(k) | literal(bytes) | arena(offset)      a place for one tensor
     Step    ::= Native(symbol, slots, scratch)          one kernel of the objects, `i32 symbol(ptr* args)`
               | Library(op, operands, attributes, results)    one ATen call on tensors laid over the slots
+              | Branch(slot, target) | Jump(target)         go on at another step
 
-Consecutive native steps run in one native call (`runtime.native`): the steps are records of function
-address and pointers that a loop written once in LLVM walks (`codegen.runner`: its object is one of
-`objects` in any program with native steps or derived weights). A kernel returns 0, or non-zero after it
-wrote `ErrorRecord` = i64[8]: code, code, values... where code is that of the failed `Check`: kernels know nothing of
-the program, so `Native.errors[code]` is the index into `Program.errors`.
+Native steps, branches and jumps run in one native call as long as no library step comes (`runtime.native`): they are
+records, kernels of function address and pointers, that a loop written once in LLVM walks (`codegen.runner`: its
+object is one of `objects` in any program with native steps or derived weights). A kernel returns 0, or non-zero after
+it wrote `ErrorRecord` = i64[8]: code, code, values... where code is that of the failed `Check`: kernels know nothing
+of the program, so `Native.errors[code]` is the index into `Program.errors`.
 
 Programs serialise to bytes (JSON header plus object code, no pickle): see `runtime.serialise`.
 """
@@ -24,7 +25,10 @@ import torch
 
 from monograph.ir.types import TensorType
 
-__all__ = ["ERROR_WORDS", "FIRST_ERROR_VALUE", "Derived", "Error", "Library", "Native", "Program", "Slot", "SlotRef"]
+__all__ = [
+    "ERROR_WORDS", "FIRST_ERROR_VALUE", "Branch", "Derived", "Error", "Jump", "Library", "Native", "Program", "Slot",
+    "SlotRef", "Step",
+]
 
 ERROR_WORDS = 8
 FIRST_ERROR_VALUE = 2        # word of the record where the values start
@@ -70,6 +74,26 @@ class Library:
     label: str = ""
 
 
+@dataclass(slots=True)
+class Branch:
+    """Go on with the next step where the one element of `slot` is true, as `bool(tensor)` has it; else at `target`."""
+
+    slot: int
+    target: int
+    label: str = "branch"
+
+
+@dataclass(slots=True)
+class Jump:
+    """Go on at step `target`."""
+
+    target: int
+    label: str = "jump"
+
+
+Step = Native | Library | Branch | Jump
+
+
 @dataclass(frozen=True, slots=True)
 class SlotRef:
     slot: int
@@ -103,7 +127,7 @@ class Program:
     slots: list[Slot] = field(default_factory=list)
     inputs: list[TensorType] = field(default_factory=list)      # with strides
     outputs: list[TensorType] = field(default_factory=list)     # with strides
-    steps: list[Native | Library] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
     objects: list[bytes] = field(default_factory=list)          # ELF relocatable objects
     literals: list[torch.Tensor] = field(default_factory=list)
     derived: list[Derived] = field(default_factory=list)

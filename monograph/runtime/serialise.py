@@ -22,13 +22,13 @@ from monograph.errors import CompileError, VerificationError
 from monograph.ir import dtypes
 from monograph.ir.types import TensorType
 from monograph.runtime import recipe
-from monograph.runtime.program import Derived, Error, Library, Native, Program, Slot, SlotRef
+from monograph.runtime.program import Branch, Derived, Error, Jump, Library, Native, Program, Slot, SlotRef, Step
 from monograph.runtime.validate import span, static, validate
 
 __all__ = ["FORMAT", "dumps", "loads"]
 
 MAGIC = b"MONOGRPH"
-FORMAT = 1
+FORMAT = 2
 _PREFIX = struct.Struct("<8sII32s")
 _MEMORY_FORMATS = {
     str(value).removeprefix("torch."): value
@@ -44,7 +44,7 @@ def dumps(program: Program) -> bytes:
         "slots": [[slot.kind, slot.position, _type(slot.type)] for slot in program.slots],
         "inputs": [_type(kind) for kind in program.inputs],
         "outputs": [_type(kind) for kind in program.outputs],
-        "steps": [_native(step) if isinstance(step, Native) else _library(step) for step in program.steps],
+        "steps": [_step(step) for step in program.steps],
         "derived": [[list(item.sources), item.recipe, _type(item.type)] for item in program.derived],
         "errors": [[error.exception, error.message, error.file, error.line] for error in program.errors],
         "literals": [_type(_literal_type(literal)) for literal in program.literals],
@@ -138,6 +138,15 @@ def _string(value: Any) -> str:
 
 # -- steps
 
+def _step(step: Step) -> dict[str, Any]:
+    if isinstance(step, Native):
+        return _native(step)
+    if isinstance(step, Library):
+        return _library(step)
+    slot = {"slot": step.slot} if isinstance(step, Branch) else {}
+    return {**slot, "target": step.target, "label": step.label}
+
+
 def _native(step: Native) -> dict[str, Any]:
     return {
         "symbol": step.symbol, "slots": list(step.slots), "can_fail": step.can_fail, "label": step.label,
@@ -153,7 +162,11 @@ def _library(step: Library) -> dict[str, Any]:
     }
 
 
-def _read_step(entry: dict[str, Any]) -> Native | Library:
+def _read_step(entry: dict[str, Any]) -> Step:
+    if "slot" in entry:
+        return Branch(_integer(entry["slot"]), _integer(entry["target"]), _string(entry["label"]))
+    if "target" in entry:
+        return Jump(_integer(entry["target"]), _string(entry["label"]))
     if "symbol" in entry:
         return Native(
             _string(entry["symbol"]), tuple(map(_integer, entry["slots"])), bool(entry["can_fail"]),

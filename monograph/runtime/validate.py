@@ -11,12 +11,13 @@ from typing import Any
 from monograph.errors import CompileError
 from monograph.ir import dtypes
 from monograph.ir.types import TensorType
-from monograph.runtime.program import Derived, Library, Native, Program, Slot, SlotRef
+from monograph.runtime.program import Branch, Derived, Jump, Native, Program, Slot, SlotRef, Step
 
 __all__ = ["span", "static", "validate"]
 
 MAX_BYTES = 1 << 46
 MAX_RANK = 64
+MAX_PREDICATE_BYTES = 8
 
 
 def validate(program: Program) -> None:
@@ -101,8 +102,13 @@ def _room(program: Program, number: int, slot: Slot) -> int:
     return span(holders[slot.kind][slot.position])
 
 
-def _step(program: Program, number: int, step: Native | Library) -> None:
+def _step(program: Program, number: int, step: Step) -> None:
     slots = len(program.slots)
+    if isinstance(step, (Branch, Jump)):
+        _within(f"the target of step {number}", step.target, len(program.steps) + 1)
+        if isinstance(step, Branch):
+            _predicate(program, number, step)
+        return
     if isinstance(step, Native):
         for slot in step.slots:
             _within(f"a slot of step {number}", slot, slots)
@@ -114,6 +120,13 @@ def _step(program: Program, number: int, step: Native | Library) -> None:
     for result in step.results:
         if result is not None:
             _within(f"a result slot of step {number}", result, slots)
+
+
+def _predicate(program: Program, number: int, step: Branch) -> None:
+    _within(f"the predicate of step {number}", step.slot, len(program.slots))
+    kind = program.slots[step.slot].type
+    if kind.numel != 1 or kind.dtype.itemsize > MAX_PREDICATE_BYTES:
+        raise CompileError(f"malformed program: step {number} asks whether {kind} is true")
 
 
 def _operand(number: int, operand: Any, slots: int) -> None:

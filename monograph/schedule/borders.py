@@ -23,7 +23,7 @@ def borders(nodes: Sequence[Node], role: Mapping[Node, Role], outputs: Collectio
     if not found:
         return found
     for node in nodes:
-        for value in node.inputs:
+        for value in node.reads:
             if value.node in found and not (role[node] is Role.TEMPLATE and _reads_image(node, value)):
                 found.discard(value.node)
     return found

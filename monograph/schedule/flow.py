@@ -37,14 +37,18 @@ class Step:
 
 @dataclass
 class Flow:
+    """The facts about a graph. Those of a region begin with the facts about the graphs around it, readers aside: roles,
+    bases and paths reach outwards, so a region composes the views and constants of the outer graph as its own."""
+
     graph: Graph
-    nodes: list[Node]
+    nodes: list[Node]                         # by position
     position: dict[Node, int]
     role: dict[Node, Role]
     base: dict[Value, Value]                  # for view results only; others are their own base
     path: dict[Value, tuple[Step, ...]]
     readers: dict[Value, list[Node]]          # base -> nodes that are no views and read it, each once per base
     escapes: set[Value]                       # graph outputs
+    own: set[Node]                            # nodes of this graph
 
     def base_of(self, value: Value) -> Value:
         return self.base.get(value, value)
@@ -61,16 +65,18 @@ class Flow:
         return self.base_of(value).node
 
 
-def flow(graph: Graph, stored: Collection[Node] = ()) -> Flow:
-    """The facts about `graph`, whose outputs are all results of nodes that are no views.
+def flow(graph: Graph, stored: Collection[Node] = (), outer: Flow | None = None) -> Flow:
+    """The facts about `graph`, whose outputs are all results of nodes that are no views. `outer`: those of the graph
+    around it.
 
     Views in `stored` count as work: their results are computed and stored like others.
     """
-    role = {node: Role.POINTWISE if node in stored else roles.role(node) for node in graph.nodes}
+    role = {} if outer is None else dict(outer.role)
+    role.update((node, Role.POINTWISE if node in stored else roles.role(node)) for node in graph.nodes)
     taken = borders.borders(graph.nodes, role, graph.outputs)
     role.update(dict.fromkeys(taken, Role.VIEW))
-    base: dict[Value, Value] = {}
-    path: dict[Value, tuple[Step, ...]] = {}
+    base: dict[Value, Value] = {} if outer is None else dict(outer.base)
+    path: dict[Value, tuple[Step, ...]] = {} if outer is None else dict(outer.path)
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         if role[node] is Role.VIEW:
@@ -79,17 +85,11 @@ def flow(graph: Graph, stored: Collection[Node] = ()) -> Flow:
                 base[result] = base.get(operand, operand)
                 path[result] = (*path.get(operand, ()), _step(node, k))
             continue
-        for value in dict.fromkeys(base.get(value, value) for value in _reads(node)):
+        for value in dict.fromkeys(base.get(value, value) for value in node.reads):
             readers.setdefault(value, []).append(node)
-    position = {node: i for i, node in enumerate(graph.nodes)}
-    return Flow(graph, graph.nodes, position, role, base, path, readers, set(graph.outputs))
-
-
-def _reads(node: Node) -> list[Value]:
-    values = list(node.inputs)
-    for region in node.regions:
-        values.extend(region.free_values())
-    return values
+    nodes = graph.nodes if outer is None else [*outer.nodes, *graph.nodes]
+    position = {node: i for i, node in enumerate(nodes)}
+    return Flow(graph, nodes, position, role, base, path, readers, set(graph.outputs), set(graph.nodes))
 
 
 def _step(node: Node, position: int) -> Step:

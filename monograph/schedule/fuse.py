@@ -26,9 +26,10 @@ from monograph.schedule.flow import Flow
 from monograph.schedule.kernel import Domain
 from monograph.schedule.roles import Role
 
-__all__ = ["Group", "Groups", "fuse"]
+__all__ = ["ALONE", "Group", "Groups", "fuse"]
 
 MOST_NODES = 120        # of a kernel
+ALONE = (Role.LIBRARY, Role.REGION)
 
 
 @dataclass(eq=False, slots=True)
@@ -87,7 +88,7 @@ class Groups:
         """The nodes that compute what `node` reads, or must have run before it."""
         if node in self.follows:
             yield self.follows[node]
-        for value in _reads(node):
+        for value in node.reads:
             producer = self.flow.producer(value)
             if producer is not None:
                 yield producer
@@ -134,13 +135,6 @@ class Groups:
         return found
 
 
-def _reads(node: Node) -> list[Value]:
-    values = list(node.inputs)
-    for region in node.regions:
-        values.extend(region.free_values())
-    return values
-
-
 def fuse(flow: Flow) -> Groups:
     """The groups of a graph."""
     groups = Groups(flow)
@@ -148,7 +142,7 @@ def fuse(flow: Flow) -> Groups:
         role = flow.role[node]
         if role in (Role.VIEW, Role.CONSTANT):
             continue
-        if role is Role.LIBRARY:
+        if role in ALONE:
             groups.open(node, role)
         elif role is Role.TEMPLATE:
             group = groups.open(node, role)
@@ -182,7 +176,7 @@ def _draw_in(groups: Groups, group: Group) -> None:
     """Merge `group`, which has just been opened, with the groups it reads."""
     flow = groups.flow
     for producer in groups.producers(group.nodes[0]):
-        if producer.capability is not None or producer.role is Role.LIBRARY or producer.number not in groups.alive:
+        if producer.capability is not None or producer.role in ALONE or producer.number not in groups.alive:
             continue
         if len(producer.nodes) + len(group.nodes) > MOST_NODES or not groups.joinable(producer, group):
             continue

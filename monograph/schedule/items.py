@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from monograph.ir.graph import Node, Value
+from monograph.schedule.block import Control, Part
 from monograph.schedule.flow import Flow, size
-from monograph.schedule.fuse import Group, Groups
-from monograph.schedule.kernel import Domain, Fused, Item, LibraryCall, Template
+from monograph.schedule.fuse import ALONE, Group, Groups
+from monograph.schedule.kernel import Domain, Fused, LibraryCall, Template
 from monograph.schedule.roles import Role
 
 __all__ = ["closure", "inputs_of", "items"]
 
 
-def items(flow: Flow, groups: Groups) -> list[Item]:
+def items(flow: Flow, groups: Groups) -> list[Part]:
     """One item per group, each after those it reads; operands of templates and library calls not yet bound."""
     done: dict[Group, None] = {}
     for first in sorted(groups.alive.values(), key=lambda group: flow.position[group.nodes[0]]):
@@ -26,22 +27,26 @@ def items(flow: Flow, groups: Groups) -> list[Item]:
             else:
                 done[stack.pop()] = None
     stored = {group: groups.escaping(group.nodes, set(group.nodes)) for group in done}
-    called = {flow.base_of(value) for group in done if group.role is Role.LIBRARY for value in group.nodes[0].inputs}
+    called = {flow.base_of(value) for group in done if group.role in ALONE for value in group.nodes[0].reads}
     return [_item(flow, group, stored[group]) for group in done if not _is_empty(group, stored[group], called)]
 
 
 def _is_empty(group: Group, outputs: list[Value], called: set[Value]) -> bool:
-    """A kernel that stores no element, for nobody but other kernels: a library call wants a tensor all the same."""
-    if group.capability is not None or group.role is Role.LIBRARY or not called.isdisjoint(outputs):
+    """A kernel that stores no element, for nobody but other kernels: a library call wants a tensor all the same, and
+    so do regions, which may have some."""
+    if group.capability is not None or group.role in ALONE or not called.isdisjoint(outputs):
         return False
     return not any(map(size, outputs))
 
 
-def _item(flow: Flow, group: Group, outputs: list[Value]) -> Item:
-    if group.role is Role.LIBRARY:
+def _item(flow: Flow, group: Group, outputs: list[Value]) -> Part:
+    if group.role in ALONE:
         node = group.nodes[0]
-        reads = [*node.inputs, *(value for region in node.regions for value in region.free_values())]
-        return LibraryCall(node, list(dict.fromkeys(flow.base_of(value) for value in reads)), outputs)
+        reads = list(dict.fromkeys(flow.base_of(value) for value in node.reads))
+        if group.role is Role.LIBRARY:
+            return LibraryCall(node, reads, outputs)
+        stored = [value for value in reads if value.node is None or flow.role[value.node] is not Role.CONSTANT]
+        return Control(node, stored, list(node.results))
     nodes = closure(flow, group.nodes)
     inputs = inputs_of(flow, nodes)
     if group.capability is not None:

@@ -4,11 +4,16 @@
     Item     ::= Fused(nodes, inputs, outputs, domain)              one loop kernel over a set of nodes
                | Template(name, anchor, nodes, operands, ...)       GEMM, convolution, attention with fused neighbours
                | LibraryCall(node)                                  no kernel for this op: torch runs it
+               | Branch(predicate, target) | Jump(target)           what regions become; targets are positions of items
     Domain   ::= shape, reduced dims                                see schedule.rows for what one kernel may hold
     Strided  ::= value, shape, strides, offset                      an affine view of a materialised value
     Pack     ::= source -> steps -> packed value                    an operand rearranged for a template
     Layout   ::= strides in elements, per logical dim
     Place    ::= input(i) | output(j) | derived(k) | literal(l) | arena(offset in bytes)
+
+Control flow. A schedule is flat: a cond is a branch around its regions, a loop a branch out of it and a jump back to
+its condition. Values carried by a loop live in one place: the initial value, the regions' inputs, what the body returns
+and the result of the loop share it. So do the results of both regions of a cond and the result of the cond.
 
 A value that is only read through views, or inside the item that makes it, is not materialised: it
 has no layout and no place. `nodes` of an item is in topological order and holds everything between
@@ -29,7 +34,10 @@ from typing import Any, Literal
 
 from monograph.ir.graph import Graph, Node, Value
 
-__all__ = ["Domain", "Fused", "Item", "Layout", "LibraryCall", "Pack", "Place", "Schedule", "Strided", "Template"]
+__all__ = [
+    "Branch", "Domain", "Fused", "Item", "Jump", "Layout", "LibraryCall", "Pack", "Place", "Schedule", "Strided",
+    "Template",
+]
 
 
 @dataclass(slots=True)
@@ -100,7 +108,48 @@ class LibraryCall:
         return [self.node]
 
 
-Item = Fused | Template | LibraryCall
+@dataclass(eq=False, slots=True)
+class Branch:
+    """Go on at item `target` unless the one element of `predicate` is true (as `bool(tensor)` has it)."""
+
+    node: Node                  # the cond or while
+    predicate: Strided
+    target: int = -1
+
+    @property
+    def inputs(self) -> list[Value]:
+        return [self.predicate.value]
+
+    @property
+    def outputs(self) -> list[Value]:
+        return []
+
+    @property
+    def nodes(self) -> list[Node]:
+        return []
+
+
+@dataclass(eq=False, slots=True)
+class Jump:
+    """Go on at item `target`."""
+
+    node: Node
+    target: int = -1
+
+    @property
+    def inputs(self) -> list[Value]:
+        return []
+
+    @property
+    def outputs(self) -> list[Value]:
+        return []
+
+    @property
+    def nodes(self) -> list[Node]:
+        return []
+
+
+Item = Fused | Template | LibraryCall | Branch | Jump
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -5,6 +5,7 @@
     attention                   heads next to their channels: the transposition that follows is free
     others read by a template or a library call through a transposition and a view: so that these are free
     pointwise and other loops   what a convolution wants to read, else as their largest input lies, else row-major
+    carried by a loop           as the initial value lies, unless the result of the loop is a graph output
     all others                  row-major
 
 `lay_out` walks the items in order; where an operand cannot be read where it lies it puts a copy in front.
@@ -20,60 +21,55 @@ import torch
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ops import build, panels
 from monograph.schedule import borders, turning, views
+from monograph.schedule.block import Control, Part
 from monograph.schedule.flow import Flow, size
 from monograph.schedule.items import closure, inputs_of
-from monograph.schedule.kernel import Domain, Fused, Item, Layout, LibraryCall, Pack, Strided, Template
+from monograph.schedule.kernel import Domain, Fused, Layout, LibraryCall, Pack, Strided, Template
 from monograph.schedule.operands import Operands, channels_last
 from monograph.schedule.outputs import copy_of
 from monograph.schedule.roles import Role
 from monograph.schedule.views import Affine, shape_of
 
-__all__ = ["Laid", "lay_out"]
+__all__ = ["Laid", "Walk"]
 
 Strides = tuple[int, ...]
+Inside = Callable[["Walk", Control], None]
 
 
 @dataclass
 class Laid:
-    """Items with the copies that were added, layouts, packed weights."""
+    """What the blocks of one schedule share: layouts, packed weights, and what the target asks for.
 
-    items: list[Item] = field(default_factory=list)
-    layouts: dict[Value, Layout] = field(default_factory=dict)
-    packs: list[Pack] = field(default_factory=list)
-
-
-def lay_out(
-    flow: Flow, items: list[Item], pinned: dict[Value, Strides], lanes: Callable[[torch.dtype], int], *,
-    pack: bool = True,
-) -> Laid:
-    """Layouts for all values that `items` store; `pinned` are those of values that are graph outputs.
-
-    Without `pack` weights are treated like any other input: no copy of them is kept between runs.
+    `inside(walk, item)` schedules the regions of a Control.
     """
-    walk = _Walk(flow, items, pinned, lanes, pack)
-    for item in items:
-        walk.add(item)
-    walk.laid.packs = list(walk.operands.packs.values())
-    return walk.laid
+
+    lanes: Callable[[torch.dtype], int]
+    inside: Inside
+    layouts: dict[Value, Layout] = field(default_factory=dict)
+    weights: set[Value] = field(default_factory=set)       # inputs worth packing once
+    packs: dict[tuple[Value, tuple[panels.Step, ...]], Pack] = field(default_factory=dict)
 
 
-class _Walk:
+class Walk:
+    """Lays out one block, item by item; `items` are those laid out so far, with the copies that were added.
+
+    `pinned` are the strides of values that outputs of the graph are held in. `before`: the walk around the loop whose
+    region this is, where copies of outer values belong.
+    """
+
     def __init__(
-        self, flow: Flow, items: list[Item], pinned: dict[Value, Strides], lanes: Callable[[torch.dtype], int],
-        pack: bool,
+        self, flow: Flow, items: list[Part], pinned: dict[Value, Strides], laid: Laid, before: Walk | None = None,
     ) -> None:
-        self.flow, self.pinned = flow, pinned
-        self.laid = Laid()
+        self.flow, self.pinned, self.laid, self.before = flow, pinned, laid, before
+        self.items: list[Part] = []
         self.copies: dict[tuple[Value, Strides], Value] = {}
-        weights = set()
-        for value, source in zip(flow.graph.inputs, flow.graph.sources, strict=True):
-            self.laid.layouts[value] = Layout(views.strides_seen(value))
-            if pack and source.is_weight:
-                weights.add(value)
         self.wanted = _wanted(flow, items)
-        self.operands = Operands(flow, self.laid.layouts, weights, lanes, self.copy, self.repack)
+        self.inputs = set(flow.graph.inputs)
+        self.operands = Operands(
+            flow, laid.layouts, laid.weights, laid.lanes, self.copy, self.repack, laid.packs,
+        )
 
-    def add(self, item: Item) -> None:
+    def add(self, item: Part) -> None:
         """Lay out what `item` stores, after binding what it reads."""
         for value in item.outputs:
             self.laid.layouts[value] = Layout(self.pinned.get(value) or self.strides(item, value))
@@ -82,11 +78,15 @@ class _Walk:
             self.refresh(item)
         elif isinstance(item, LibraryCall):
             self.bind_call(item)
-        self.laid.items.append(item)
+        elif isinstance(item, Control):
+            self.laid.inside(self, item)
+        self.items.append(item)
 
-    def strides(self, item: Item, value: Value) -> Strides:
+    def strides(self, item: Part, value: Value) -> Strides:
         """The layout of an output that nobody outside sees."""
         shape = shape_of(value)
+        if isinstance(item, Control) and item.is_loop:
+            return self.laid.layouts[item.node.inputs[value.index]].strides
         if value in self.wanted:
             return self.wanted[value]
         if not isinstance(item, Template) or item.name == "gemm":
@@ -113,30 +113,44 @@ class _Walk:
     def bind_call(self, item: LibraryCall) -> None:
         """Operands of a library call are tensors laid over memory, from its start."""
         for value in dict.fromkeys(item.node.inputs):
-            base = self.flow.base_of(value)
-            if base is value and value in self.laid.layouts:
-                continue
-            affine = self.operands.lies(value) if base in self.laid.layouts else None
-            # Only in the arena can a tensor start in the middle of a value.
-            if affine is not None and (not affine.offset or not (base.node is None or base in self.pinned)):
-                item.operands[value] = Strided(base, affine.shape, affine.strides, affine.offset)
-                continue
-            made = self.copy(value, None)
-            shape = shape_of(value)
-            item.operands[value] = Strided(made, shape, views.row_major(shape))
+            operand = self.whole(value)
+            if operand.value is not value:
+                item.operands[value] = operand
         read = [item.operands[v].value if v in item.operands else v for v in item.node.inputs]
-        free = [v for region in item.node.regions for v in region.free_values()]
-        item.inputs = list(dict.fromkeys([*read, *(self.flow.base_of(value) for value in free)]))
+        item.inputs = list(dict.fromkeys(read))
+
+    def whole(self, value: Value) -> Strided:
+        """Where `value` lies, as a tensor laid over memory from its start: itself, a view of another, or a copy."""
+        base, shape = self.flow.base_of(value), shape_of(value)
+        if base is value and value in self.laid.layouts:
+            return Strided(value, shape, self.laid.layouts[value].strides)
+        affine = self.operands.lies(value) if base in self.laid.layouts else None
+        # Only in the arena can a tensor start in the middle of a value.
+        in_arena = base.node in self.flow.own and base not in self.pinned
+        if affine is not None and (not affine.offset or in_arena):
+            return Strided(base, affine.shape, affine.strides, affine.offset)
+        return Strided(self.copy(value, None), shape, views.row_major(shape))
 
     def copy(self, value: Value, strides: Strides | None) -> Value:
         """Puts a kernel that copies `value` in front of the item at hand; one copy serves all who want the same."""
         strides = strides or views.row_major(shape_of(value))
-        made = self.copies.get((value, strides))
+        made = self.found(value, strides)
         if made is None:
             node = copy_of(value)
-            made = self.copies[value, strides] = node.result
-            self.store([node], strides)
+            made = self.home(value).copies[value, strides] = node.result
+            self.store([node], strides, self.home(value))
         return made
+
+    def found(self, value: Value, strides: Strides) -> Value | None:
+        made = self.copies.get((value, strides))
+        return made if made is not None or self.before is None else self.before.found(value, strides)
+
+    def home(self, value: Value) -> Walk:
+        """The walk where a copy of `value` belongs: in front of the outermost loop that does not change it."""
+        base = self.flow.base_of(value)
+        if self.before is None or base.node in self.flow.own or base in self.inputs:
+            return self
+        return self.before.home(base)
 
     def repack(self, value: Value, steps: tuple[panels.Step, ...]) -> Value:
         """Puts a kernel that packs `value` in front of the item at hand."""
@@ -146,17 +160,17 @@ class _Walk:
         for kind, numbers in steps:
             packed = _step(builder, kind, packed, numbers)
         nodes = [*scratch.nodes, copy_of(packed)]
-        self.store(nodes, views.row_major(shape_of(packed)))
+        self.store(nodes, views.row_major(shape_of(packed)), self.home(value))
         return nodes[-1].result
 
-    def store(self, nodes: list[Node], strides: Strides) -> None:
+    def store(self, nodes: list[Node], strides: Strides, home: Walk) -> None:
         result = nodes[-1].result
         outer = [v.node for node in nodes for v in node.inputs if v.node is not None and v.node not in nodes]
         before = [n for n in outer if self.flow.role.get(n) in (Role.VIEW, Role.CONSTANT)]
         every = [*closure(self.flow, before), *nodes]
         self.laid.layouts[result] = Layout(strides)
         domain = Domain(shape_of(result))
-        self.laid.items.append(Fused(every, inputs_of(self.flow, every), [result], domain))
+        home.items.append(Fused(every, inputs_of(self.flow, every), [result], domain))
 
 
 def _step(builder: build.Builder, kind: str, value: Value, numbers: tuple[int, ...]) -> Value:
@@ -170,7 +184,7 @@ def _step(builder: build.Builder, kind: str, value: Value, numbers: tuple[int, .
     return builder.call("aten.slice.Tensor", value, *numbers)
 
 
-def _wanted(flow: Flow, items: list[Item]) -> dict[Value, Strides]:
+def _wanted(flow: Flow, items: list[Part]) -> dict[Value, Strides]:
     """Values that a convolution reads directly, with the strides it wants."""
     wanted: dict[Value, Strides] = {}
     for item in items:

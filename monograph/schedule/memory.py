@@ -2,28 +2,26 @@
 
     Block ::= values that share memory (each made in place over the one before), bytes, first and last item that uses it
 
-Blocks whose lifetimes overlap never overlap in memory. The largest are placed first, each at the lowest gap that
+A value that enters a loop, or leaves it, is alive in all of it; the two regions of a cond follow each other in the list
+of items, so what is only alive in one of them may lie where the other has its own. Blocks whose lifetimes overlap never
+overlap in memory. The largest are placed first, each at the lowest gap that
 is the tightest fit; offsets are multiples of 64 bytes.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 from monograph.ir import dtypes
 from monograph.ir.graph import Value
-from monograph.ops import templates
-from monograph.schedule import views
-from monograph.schedule.flow import Flow
-from monograph.schedule.kernel import Fused, Item, Layout, Template
-from monograph.schedule.roles import Role
+from monograph.schedule.flat import Flat
+from monograph.schedule.inplace import overwrites
+from monograph.schedule.kernel import Item, Layout
 from monograph.schedule.views import shape_of
 
 __all__ = ["ALIGNMENT", "Arena", "Block", "extent_bytes", "plan_memory"]
 
 ALIGNMENT = 64
-LONG_ROW = 64           # points; rows shorter than this may be unrolled into one expression
 
 
 @dataclass(eq=False, slots=True)
@@ -53,30 +51,29 @@ def extent_bytes(value: Value, layout: Layout) -> int:
     return (last + 1) * dtypes.itemsize(value.tensor.dtype)
 
 
-def plan_memory(flow: Flow, items: list[Item], layouts: dict[Value, Layout], placed: set[Value]) -> Arena:
-    """The arena for `items` in this order; values in `placed` live elsewhere."""
-    last: dict[Value, int] = {}
-    for at, item in enumerate(items):
-        for value in (*item.outputs, *item.inputs):
-            last[value] = at
+def plan_memory(flat: Flat, placed: set[Value]) -> Arena:
+    """The arena for the items of `flat`; values that share memory with one in `placed` live elsewhere."""
+    lives = _lives(flat)
     blocks: list[Block] = []
-    block_of: dict[Value, Block] = {}
+    block_of: dict[Value, Block] = {}       # by home
     arena = Arena()
-    for at, item in enumerate(items):
+    for at, item in enumerate(flat.items):
         for value in item.outputs:
-            if value in placed:
+            home = flat.home(value)
+            if home in placed or home in block_of:
                 continue
-            size = extent_bytes(value, layouts[value])
+            size = extent_bytes(value, flat.layouts[value])
             arena.total += size
-            heir = _dying_input(flow, item, value, layouts, block_of, last, at)
+            first, last = lives[home]
+            heir = _dying_input(flat, item, value, block_of, lives, at)
             if heir is not None:
                 block = block_of[heir]
-                block.last = last[value]
+                block.last = last
             else:
-                block = Block(size, at, last[value])
+                block = Block(size, first, last)
                 blocks.append(block)
-            block.values.append(value)
-            block_of[value] = block
+            block.values.append(home)
+            block_of[home] = block
     arena.bytes = _place(blocks)
     for block in blocks:
         for value in block.values:
@@ -84,59 +81,29 @@ def plan_memory(flow: Flow, items: list[Item], layouts: dict[Value, Layout], pla
     return arena
 
 
+def _lives(flat: Flat) -> dict[Value, tuple[int, int]]:
+    """Home -> the first and last item it is alive in."""
+    lives: dict[Value, tuple[int, int]] = {}
+    for at, item in enumerate(flat.items):
+        for value in (*item.outputs, *item.inputs):
+            home = flat.home(value)
+            lives[home] = (lives[home][0] if home in lives else at, at)
+    if flat.loops:
+        lives = {value: flat.extended(*life) for value, life in lives.items()}
+    return lives
+
+
 def _dying_input(
-    flow: Flow, item: Item, value: Value, layouts: dict[Value, Layout], block_of: dict[Value, Block],
-    last: dict[Value, int], at: int,
+    flat: Flat, item: Item, value: Value, block_of: dict[Value, Block], lives: dict[Value, tuple[int, int]], at: int,
 ) -> Value | None:
-    """An input whose memory `value` may take: read here for the last time, and only at the element being written."""
-    if len(item.outputs) != 1 or not isinstance(item, (Fused, Template)):
-        return None
-    if isinstance(item, Template) and not templates.ANCHORS[item.anchor.op.name].in_place:
-        return None
-    if isinstance(item, Fused) and item.domain.reduced and not _by_rows(item, value, layouts[value]):
-        return None
+    """The home of an input whose memory `value` may take: read here for the last time, and only at the element being
+    written."""
     for candidate in item.inputs:
-        if candidate in block_of and block_of[candidate].last == at and last[candidate] == at:
-            same = shape_of(candidate) == shape_of(value) and candidate.tensor.dtype == value.tensor.dtype
-            if same and layouts[candidate].strides == layouts[value].strides and _pointwise(flow, item, candidate):
-                return candidate
+        home = flat.home(candidate)
+        is_dying = home in block_of and block_of[home].last == at and lives[home][1] == at
+        if is_dying and overwrites(flat.roles, item, value, candidate, flat.layouts):
+            return home
     return None
-
-
-def _by_rows(item: Fused, value: Value, layout: Layout) -> bool:
-    """Does a kernel with reductions surely finish them for a row before it writes to it? Short rows it may unroll,
-    and rows that are not contiguous it may walk in another order."""
-    shape, reduced = item.domain.shape, item.domain.reduced
-    inner = math.prod(shape[d] for d in reduced)
-    trailing = tuple(reduced) == tuple(range(len(shape) - len(reduced), len(shape)))
-    full = shape_of(value) == shape
-    return full and trailing and inner >= LONG_ROW and views.same_order(views.Affine(shape, layout.strides))
-
-
-def _pointwise(flow: Flow, item: Fused | Template, source: Value) -> bool:
-    """Does `item` read `source` only where it writes?"""
-    if isinstance(item, Template) and any(operand.value is source for operand in item.operands.values()):
-        return False
-    aligned = {source}      # values whose flat element i depends on flat element i of the source, or not on it
-    touched = {source}
-    shape = shape_of(source)
-    for node in item.nodes:
-        reads = [value for value in node.inputs if value in touched]
-        if not reads:
-            continue
-        touched.update(node.results)
-        if any(value not in aligned for value in reads):
-            return False
-        role = flow.role.get(node, Role.POINTWISE)
-        same = all(shape_of(value) == shape_of(node.results[0]) for value in reads)
-        if (role is Role.POINTWISE and same) or (role is Role.VIEW and views.preserves_order(node)):
-            aligned.update(node.results)
-        elif role is Role.REDUCTION:
-            touched.difference_update(node.results)     # a row's number is ready before the row is written
-        else:
-            return False
-    result = item.outputs[0]
-    return result in aligned and shape_of(result) == shape
 
 
 def _place(blocks: list[Block]) -> int:

@@ -207,6 +207,8 @@ def _matrix(operands: Operands, value: Value) -> tuple[Value, Affine]:
     if affine is not None:
         return value, affine
     path = operands.flow.path_of(value)
+    if not path:        # a constant
+        return operands.copied(value)
     before = path[-1].node.inputs[0]
     inner = operands.lies(before)
     if path[-1].in_order and inner is not None and inner.shape[-2:] == shape_of(value)[-2:]:

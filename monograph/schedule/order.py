@@ -10,17 +10,17 @@ import itertools
 
 from monograph.ir.graph import Value
 from monograph.schedule import roles
-from monograph.schedule.kernel import Item
+from monograph.schedule.block import Part
 
 __all__ = ["order"]
 
 
-def order(items: list[Item], weight: dict[Value, int]) -> list[Item]:
+def order(items: list[Part], weight: dict[Value, int]) -> list[Part]:
     """`items` reordered; `weight` has the bytes of every value that takes room in the arena."""
     maker = {value: item for item in items for value in item.outputs}
     pending: dict[Value, int] = {}
-    missing: dict[Item, int] = {}
-    after: dict[Item, list[Item]] = {item: [] for item in items}
+    missing: dict[Part, int] = {}
+    after: dict[Part, list[Part]] = {item: [] for item in items}
     for item in items:
         for value in item.inputs:
             pending[value] = pending.get(value, 0) + 1
@@ -35,13 +35,13 @@ def order(items: list[Item], weight: dict[Value, int]) -> list[Item]:
             missing[second] += 1
     position = {item: i for i, item in enumerate(items)}
 
-    def growth(item: Item) -> int:
+    def growth(item: Part) -> int:
         made = sum(weight.get(value, 0) for value in item.outputs)
         return made - sum(weight.get(value, 0) for value in item.inputs if pending[value] == 1)
 
     ready = [(growth(item), position[item]) for item in items if not missing[item]]
     heapq.heapify(ready)
-    done: list[Item] = []
+    done: list[Part] = []
     while ready:
         known, at = heapq.heappop(ready)
         item = items[at]

@@ -1,13 +1,14 @@
 """Graph outputs are tensors of their own.
 
 `own_outputs` appends a copy where an output is no value that an item stores by itself: a graph input, a view, a
-constant, or a value returned twice. After fusion most of these copies have joined the kernel that computes the
-value; `pull_back` removes a copy of a permuted or reshaped value by letting the value's producer write
-straight into the output with the strides that make the view come out right.
+constant, a value returned twice; in a region also one of the graph around it. After fusion most of these copies have
+joined the kernel that computes the value; `pull_back` removes a copy of a permuted or reshaped value by letting the
+value's producer write straight into the output with the strides that make the view come out right.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from monograph.ir.graph import Graph, Node, Value
@@ -30,12 +31,17 @@ def copy_of(value: Value, type: TensorType | None = None) -> Node:
                 loc=value.node.loc if value.node else None)
 
 
-def own_outputs(graph: Graph) -> Graph:
-    """`graph` itself, or one that shares its nodes and has copies for the outputs that need them."""
+def own_outputs(graph: Graph, stays: Sequence[Value | None] = ()) -> Graph:
+    """`graph` itself, or one that shares its nodes and has copies for the outputs that need them.
+
+    An output that is the value at its place in `stays` is left alone.
+    """
     nodes, outputs = list(graph.nodes), list[Value]()
     seen: set[Value] = set()
-    for value in graph.outputs:
-        if isinstance(value.type, TensorType) and _needs_copy(value, seen):
+    own = set(nodes)
+    for position, value in enumerate(graph.outputs):
+        kept = position < len(stays) and value is stays[position]
+        if isinstance(value.type, TensorType) and value.type.is_static and not kept and _needs_copy(value, own, seen):
             nodes.append(copy_of(value, value.type))
             value = nodes[-1].result
         seen.add(value)
@@ -43,8 +49,8 @@ def own_outputs(graph: Graph) -> Graph:
     return replace(graph, nodes=nodes, outputs=outputs)
 
 
-def _needs_copy(value: Value, seen: set[Value]) -> bool:
-    return value.node is None or value in seen or roles.role(value.node) in (Role.VIEW, Role.CONSTANT)
+def _needs_copy(value: Value, own: set[Node], seen: set[Value]) -> bool:
+    return value.node not in own or value in seen or roles.role(value.node) in (Role.VIEW, Role.CONSTANT)
 
 
 def pull_back(flow: Flow, groups: Groups) -> dict[Value, tuple[Value, tuple[int, ...]]]:

@@ -1,4 +1,4 @@
-"""`plan(graph, target=...) -> Schedule`: fuse, lay out, order, place."""
+"""`plan(graph, target=...) -> Schedule`: blocks (`nest`), in order (`order`, `flat`), placed (`memory`)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Protocol
 import torch
 
 from monograph.errors import CompileError
-from monograph.ir.graph import Graph, Value
+from monograph.ir.graph import Graph
 from monograph.ir.types import TensorType
-from monograph.schedule import fuse, memory, outputs, siblings, turning, views
-from monograph.schedule.flow import flow
-from monograph.schedule.items import items
+from monograph.schedule import memory, nest, outputs, regions, views
+from monograph.schedule.block import Block, Part
+from monograph.schedule.flat import Flat, flatten
 from monograph.schedule.kernel import Layout, Place, Schedule
-from monograph.schedule.layout import Laid, lay_out
+from monograph.schedule.layout import Laid
 from monograph.schedule.order import order
 
 __all__ = ["plan"]
@@ -33,25 +33,29 @@ def plan(graph: Graph, *, target: Target, pack: bool = True) -> Schedule:
     CompileError where a size or a number is only known at run time.
     """
     _refuse_unknown(graph)
-    graph = outputs.own_outputs(graph)
-    facts = flow(graph)
-    stored = turning.stored(facts)
-    if stored:
-        facts = flow(graph, stored)
-    groups = fuse.fuse(facts)
-    moved = outputs.pull_back(facts, groups)
-    siblings.join_siblings(groups)
-    pinned = {value: views.strides_seen(value) for value in graph.outputs if isinstance(value.type, TensorType)}
-    pinned.update(dict(moved.values()))
-    laid = lay_out(facts, items(facts, groups), pinned, target.lanes, pack=pack)
-    schedule = Schedule(graph, layouts=laid.layouts, packs=laid.packs)
-    _fixed_places(schedule, laid, {output: base for output, (base, _) in moved.items()})
-    _arena(schedule, laid, facts)
+    graph = outputs.own_outputs(regions.prepared(graph))
+    laid = Laid(target.lanes, nest.inside)
+    for value, source in zip(graph.inputs, graph.sources, strict=True):
+        laid.layouts[value] = Layout(views.strides_seen(value))
+        if pack and source.is_weight:
+            laid.weights.add(value)
+    block = nest.block(graph, laid)
+    schedule = Schedule(graph, layouts=laid.layouts, packs=list(laid.packs.values()))
+    for j, value in enumerate(block.returns):
+        schedule.places[value] = Place("output", j)
+        schedule.layouts.setdefault(value, Layout(views.strides_seen(value)))
+    flat = _arranged(schedule, block)
+    schedule.items = flat.items
+    _fixed_places(schedule)
+    for value in schedule.layouts:
+        home = flat.home(value)
+        if home in schedule.places:
+            schedule.places.setdefault(value, schedule.places[home])
     return schedule
 
 
 def _refuse_unknown(graph: Graph) -> None:
-    for value in (*graph.inputs, *(result for node in graph.nodes for result in node.results)):
+    for value in (*graph.inputs, *(result for node in graph.walk() for result in node.results)):
         loc = value.node.loc if value.node is not None else None
         if not isinstance(value.type, TensorType):
             raise CompileError("native programs compute no numbers yet, only tensors", loc=loc)
@@ -59,12 +63,12 @@ def _refuse_unknown(graph: Graph) -> None:
             raise CompileError(f"native programs need static sizes, not {value.type}", loc=loc)
 
 
-def _fixed_places(schedule: Schedule, laid: Laid, moved: dict[Value, Value]) -> None:
-    """Places of inputs, outputs and packed weights. What the prologue derives comes before the packs; where only a
+def _fixed_places(schedule: Schedule) -> None:
+    """Places of inputs and packed weights. What the prologue derives comes before the packs; where only a
     pack reads it, it has no place of its own."""
     graph = schedule.graph
     given = derived = 0
-    read = {value for item in laid.items for value in item.inputs}
+    read = {value for item in schedule.items for value in item.inputs}
     for value, source in zip(graph.inputs, graph.sources, strict=True):
         if source.kind == "derived" and value not in read:
             continue
@@ -74,25 +78,28 @@ def _fixed_places(schedule: Schedule, laid: Laid, moved: dict[Value, Value]) -> 
         else:
             schedule.places[value] = Place("input", given)
             given += 1
-    for j, value in enumerate(graph.outputs):
-        held = moved.get(value, value)
-        schedule.places[held] = Place("output", j)
-        schedule.layouts.setdefault(held, Layout(views.strides_seen(value)))
     for k, pack in enumerate(schedule.packs):
         schedule.places[pack.packed] = Place("derived", derived + k)
 
 
-def _arena(schedule: Schedule, laid: Laid, facts: fuse.Flow) -> None:
-    """Order the items and place the rest in the arena: as the program has them or greedily, whichever needs less."""
-    placed = set(schedule.places)
-    weight = {
-        value: memory.extent_bytes(value, schedule.layouts[value])
-        for item in laid.items for value in item.outputs if value not in placed
-    }
-    orders = [laid.items, order(laid.items, weight)]
-    plans = [(memory.plan_memory(facts, items, schedule.layouts, placed), items) for items in orders]
-    arena, schedule.items = min(plans, key=lambda pair: pair[0].bytes)
+def _arranged(schedule: Schedule, block: Block) -> Flat:
+    """The items in order and the arena: as the program has them or greedily, whichever needs less."""
+    placed = {*schedule.places, *schedule.graph.inputs, *(pack.packed for pack in schedule.packs)}
+
+    def greedy(parts: list[Part]) -> list[Part]:
+        return order(parts, {
+            value: memory.extent_bytes(value, schedule.layouts[value])
+            for part in parts for value in part.outputs if value not in placed
+        })
+
+    plans: list[tuple[memory.Arena, Flat]] = []
+    for arrange in (list[Part], greedy):
+        flat = flatten(block, dict(schedule.layouts), arrange)
+        plans.append((memory.plan_memory(flat, placed), flat))
+    arena, flat = min(plans, key=lambda plan: plan[0].bytes)
+    schedule.layouts = flat.layouts
     for value, offset in arena.offsets.items():
         schedule.places[value] = Place("arena", offset)
     schedule.arena_bytes = arena.bytes
     schedule.intermediate_bytes = arena.total
+    return flat

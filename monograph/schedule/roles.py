@@ -1,10 +1,10 @@
 """What a node is to the scheduler, and what recomputing it costs.
 
-    Role ::= VIEW | CONSTANT | POINTWISE | REDUCTION | SCAN | MAP | GATHER | WINDOW | TEMPLATE | LIBRARY
+    Role ::= VIEW | CONSTANT | POINTWISE | REDUCTION | SCAN | MAP | GATHER | WINDOW | TEMPLATE | LIBRARY | REGION
 
 VIEW and CONSTANT cost nothing and belong to whoever reads them. MAP moves elements by a fixed rule (cat, pad, flip);
 GATHER reads its first operand at computed positions, WINDOW (pooling) again and again, so that it must be in memory.
-LIBRARY has no kernel here.
+LIBRARY has no kernel here. REGION has graphs inside, which are scheduled on their own.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Role(enum.Enum):
     WINDOW = "window"
     TEMPLATE = "template"
     LIBRARY = "library"
+    REGION = "region"
 
 
 ROLES = {member.value: member for member in Role}
@@ -50,7 +51,9 @@ _CHEAP = frozenset(CHEAP.split())
 def role(node: Node) -> Role:
     """How `node` is scheduled. Static shapes."""
     name = node.op.name
-    if node.regions or not all(_supported(value) for value in (*node.inputs, *node.results)):
+    if node.regions:
+        return Role.REGION
+    if not all(_supported(value) for value in (*node.inputs, *node.results)):
         return Role.LIBRARY
     if templates.match(node) is not None:
         return Role.TEMPLATE

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from monograph.schedule import recompute, rows
 from monograph.schedule.flow import size
-from monograph.schedule.fuse import MOST_NODES, Group, Groups
-from monograph.schedule.roles import Role
+from monograph.schedule.fuse import ALONE, MOST_NODES, Group, Groups
 
 __all__ = ["join_siblings"]
 
@@ -22,7 +21,7 @@ def join_siblings(groups: Groups) -> None:
         if len(readers) < 2 or size(value) < 2:
             continue
         found = list(dict.fromkeys(groups.of[node] for node in readers[:MOST_READERS] if node in groups.of))
-        found = [group for group in found if group.capability is None and group.role is not Role.LIBRARY]
+        found = [group for group in found if group.capability is None and group.role not in ALONE]
         for at, late in enumerate(found):
             for early in found[:at]:
                 if late.number in groups.alive and early.number in groups.alive:

@@ -47,13 +47,13 @@ def _whole(path: tuple[Step, ...], value: Value) -> bool:
 def stored(flow: Flow) -> set[Node]:
     """Views to store instead of what they look at."""
     users: dict[Value, int] = {}
-    for node in flow.nodes:
-        for value in node.inputs:
+    for node in flow.graph.nodes:
+        for value in node.reads:
             users[value] = users.get(value, 0) + 1
     found: set[Node] = set()
     for value, strides in _operands(flow):
         path, base = flow.path_of(value), flow.base_of(value)
-        if not path or base.node is None or base in flow.escapes or flow.role[base.node] is Role.CONSTANT:
+        if not path or base.node not in flow.own or base in flow.escapes or flow.role[base.node] is Role.CONSTANT:
             continue
         if undo(path, Affine(shape_of(value), strides)) is not None:
             continue
@@ -68,11 +68,11 @@ def stored(flow: Flow) -> set[Node]:
 
 def _operands(flow: Flow) -> Iterator[tuple[Value, Strides]]:
     """Views that must lie in one piece, with the strides they should have."""
-    for node in flow.nodes:
+    for node in flow.graph.nodes:
         if flow.role[node] in (Role.TEMPLATE, Role.LIBRARY):
             for value in node.inputs:
                 path, base = flow.path_of(value), flow.base_of(value)
-                if path and base.node is not None and not _whole(path, base):
+                if path and base.node in flow.own and not _whole(path, base):
                     yield value, views.row_major(shape_of(value))
         elif node.op.name == COPY and node.results[0] in flow.escapes:
             yield node.inputs[0], views.strides_seen(node.results[0])

@@ -1,6 +1,8 @@
 """Strides and operands: what is free, and what costs a copy."""
 
-from monograph.schedule.kernel import Template
+import torch
+
+from monograph.schedule.kernel import Fused, Template
 from tests.schedule.build import Maker, ops
 
 
@@ -95,3 +97,10 @@ def test_a_weight_that_is_computed_is_not_packed():
     x, w = m.input(4, 8), m.op("tanh.default", m.input(8, 8))
     schedule = m.plan(m.op("linear.default", x, w))
     assert not schedule.packs and not schedule.items[-1].parameters["packed"]
+
+
+def test_a_constant_as_operand_of_a_product_is_stored():
+    m = Maker()
+    ones = m.op("full.default", (4, 4), 1.0, dtype=torch.float32)
+    schedule = m.plan(m.op("tanh.default", m.op("mm.default", ones, ones)))
+    assert [type(item) for item in schedule.items] == [Fused, Template]

@@ -1,0 +1,136 @@
+"""Blocks within blocks become one list of items with branches and jumps.
+
+    cond    branch else; <then>; jump end; else: <otherwise>; end:
+    while   test: <condition>; branch end; <body>; jump test; end:
+
+`homes` says which values share memory: those carried by a loop from the initial value to the result, and the results
+of both regions of a cond. Here it is decided whether a loop's body may write its next value over the present one:
+where nobody reads the present one afterwards. Where somebody does, the next value is copied over it at the end.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from monograph.ir.graph import Node, Value
+from monograph.schedule.block import Block, Control, Part
+from monograph.schedule.inplace import overwrites
+from monograph.schedule.kernel import Branch, Domain, Fused, Item, Jump, Layout
+from monograph.schedule.outputs import copy_of
+from monograph.schedule.roles import Role
+from monograph.schedule.views import shape_of
+
+__all__ = ["Flat", "flatten"]
+
+Arrange = Callable[[list[Part]], list[Part]]
+
+
+@dataclass
+class Flat:
+    items: list[Item] = field(default_factory=list)
+    loops: list[tuple[int, int]] = field(default_factory=list)      # ranges of items that repeat, inner ones first
+    homes: dict[Value, Value] = field(default_factory=dict)
+    layouts: dict[Value, Layout] = field(default_factory=dict)      # of the copies made here
+    roles: dict[Node, Role] = field(default_factory=dict)
+
+    def home(self, value: Value) -> Value:
+        """The value that stands for all that share memory with `value`."""
+        while value in self.homes:
+            value = self.homes[value]
+        return value
+
+    def extended(self, first: int, last: int) -> tuple[int, int]:
+        """The life of a value used from item `first` to item `last`: all of every loop that only a part of it is in."""
+        for start, end in self.loops:
+            if not (start <= first and last < end) and first < end and start <= last:
+                first, last = min(first, start), max(last, end - 1)
+        return first, last
+
+
+def flatten(block: Block, layouts: dict[Value, Layout], arrange: Arrange) -> Flat:
+    """The items of `block` and of those inside it, each in the order that `arrange` gives."""
+    flat = Flat(layouts=layouts)
+    _Flattener(flat, arrange).block(block)
+    return flat
+
+
+class _Flattener:
+    def __init__(self, flat: Flat, arrange: Arrange) -> None:
+        self.flat = flat
+        self.arrange = arrange
+
+    def block(self, block: Block) -> None:
+        self.flat.roles.update(block.flow.role)
+        for part in self.arrange(block.items):
+            if not isinstance(part, Control):
+                self.flat.items.append(part)
+            elif part.is_loop:
+                self.loop(part)
+            else:
+                self.cond(part)
+
+    def cond(self, part: Control) -> None:
+        items, homes = self.flat.items, self.flat.homes
+        assert part.predicate is not None
+        then, otherwise = part.blocks
+        for block in part.blocks:
+            homes.update(zip(block.returns, part.node.results, strict=True))
+        branch = Branch(part.node, part.predicate)
+        items.append(branch)
+        self.block(then)
+        jump = Jump(part.node)
+        if otherwise.items:
+            items.append(jump)
+        branch.target = len(items)
+        self.block(otherwise)
+        jump.target = len(items)
+
+    def loop(self, part: Control) -> None:
+        items, homes, node = self.flat.items, self.flat.homes, part.node
+        condition, body = part.blocks
+        assert condition.predicate is not None
+        for values in (node.inputs, *(region.inputs for region in node.regions)):
+            homes.update(zip(values, node.results, strict=False))
+        start = len(items)
+        self.block(condition)
+        branch = Branch(node, condition.predicate)
+        items.append(branch)
+        first = len(items)
+        self.block(body)
+        for value, carried in zip(body.returns, node.regions[1].inputs, strict=True):
+            if value is not carried:
+                self.carry(value, carried, first)
+        items.append(Jump(node, start))
+        branch.target = len(items)
+        self.flat.loops.append((start, len(items)))
+
+    def carry(self, value: Value, carried: Value, start: int) -> None:
+        """Make `value` the next `carried`; the body's items begin at `start`."""
+        flat = self.flat
+        if self.may_write_over(value, carried, start):
+            flat.homes[value] = flat.home(carried)
+            return
+        node = copy_of(value)
+        flat.layouts[node.result] = flat.layouts[carried]
+        flat.homes[node.result] = flat.home(carried)
+        flat.items.append(Fused([node], [value], [node.result], Domain(shape_of(value))))
+
+    def may_write_over(self, value: Value, carried: Value, start: int) -> bool:
+        flat = self.flat
+        born, _ = self.life(value, start)
+        _, dies = self.life(carried, start)
+        if dies < born:
+            return True
+        item = flat.items[born]
+        return dies == born and overwrites(flat.roles, item, value, carried, flat.layouts)
+
+    def life(self, value: Value, start: int) -> tuple[int, int]:
+        """The first and last item from `start` on that uses the memory of `value`; before `start` where none does."""
+        flat, home = self.flat, self.flat.home(value)
+        used = [
+            at for at, item in enumerate(flat.items[start:], start)
+            if any(flat.home(other) is home for other in itertools.chain(item.inputs, item.outputs))
+        ]
+        return flat.extended(used[0], used[-1]) if used else (start - 1, start - 1)

@@ -1,0 +1,77 @@
+"""Graphs with regions, made ready: what is carried into a loop is a value of its own.
+
+`prepared` puts a copy in front of a loop for every carried value that somebody else sees: a graph input, a view, a
+constant, a value with other readers. The loop may then write over it. After fusion most of these copies have joined
+the kernel that computes the value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import torch
+
+from monograph.ir import edit
+from monograph.ir.graph import Graph, Node, Value, map_operand
+from monograph.ir.types import TensorType
+from monograph.ops.build import Builder
+from monograph.schedule import roles
+from monograph.schedule.outputs import copy_of
+from monograph.schedule.roles import Role
+
+__all__ = ["is_loop", "prepared"]
+
+WIDE = torch.complex128      # more than one word: the step runner cannot ask whether it is zero
+
+
+def is_loop(node: Node) -> bool:
+    return "body" in node.op.regions
+
+
+def prepared(graph: Graph) -> Graph:
+    """`graph` itself where it has no regions, else a copy that is ready to be scheduled."""
+    if not any(node.regions for node in graph.nodes):
+        return graph
+    copied = edit.clone(graph)
+    _prepare(copied)
+    return copied
+
+
+def _prepare(graph: Graph) -> None:
+    uses = Counter(graph.outputs)
+    for node in graph.nodes:
+        uses.update(node.inputs)
+        uses.update(value for region in node.regions for value in region.free_values())
+    own = set(graph.nodes)
+    for node in list(graph.nodes):
+        for region in node.regions:
+            _prepare(region)
+        if is_loop(node):
+            _own_carried(graph, node, uses, own)
+            node.regions[0].outputs = [_narrow(node.regions[0], value, None) for value in node.regions[0].outputs]
+        elif node.regions:
+            node.operands = tuple(
+                map_operand(operand, lambda value, node=node: _narrow(graph, value, node)) for operand in node.operands
+            )
+
+
+def _own_carried(graph: Graph, node: Node, uses: Counter[Value], own: set[Node]) -> None:
+    def owned(value: Value) -> Value:
+        if not isinstance(value.type, TensorType) or not value.type.is_static:
+            return value
+        maker = value.node
+        if maker in own and uses[value] == 1 and roles.role(maker) not in (Role.VIEW, Role.CONSTANT):
+            return value
+        copy = copy_of(value)
+        edit.insert_before(graph, node, [copy])
+        return copy.result
+
+    node.operands = tuple(map_operand(operand, owned) for operand in node.operands)
+
+
+def _narrow(graph: Graph, value: Value, before: Node | None) -> Value:
+    """A predicate that the step runner can read."""
+    if not isinstance(value.type, TensorType) or value.type.dtype is not WIDE:
+        return value
+    made: Value = Builder(graph, before=before).call("aten.ne.Scalar", value, 0)
+    return made
