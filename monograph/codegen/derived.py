@@ -16,7 +16,6 @@ from monograph.ir.graph import Graph, Node, Source, Value
 from monograph.ir.printer import print_graph
 from monograph.ir.types import TensorType
 from monograph.ops import evaluate
-from monograph.ops.build import Builder
 from monograph.ops.panels import Step
 from monograph.runtime import recipe
 from monograph.runtime.program import Derived
@@ -62,13 +61,11 @@ def _folded(
     """Output `output` of the prologue, with `steps` done to it."""
     assert graph.prologue is not None
     part, sources = _slice(graph.prologue, graph.prologue.outputs[output])
-    if steps:
-        _append(part, steps)
-    text = print_graph(part)
+    data = {"graph": print_graph(part), "steps": [[name, list(numbers)] for name, numbers in steps]}
     given = tuple(numbers[source.kind, source.path] for source in sources)
     if type.strides is None:
         type = replace(type, strides=row_major(type.shape))     # type: ignore[arg-type]
-    return Derived(given, {"graph": text}, _function(part), type)
+    return Derived(given, data, recipe.computation(data, lambda _: _function(part)), type)
 
 
 def _slice(prologue: Graph, wanted: Value) -> tuple[Graph, list[Source]]:
@@ -93,21 +90,6 @@ def _slice(prologue: Graph, wanted: Value) -> tuple[Graph, list[Source]]:
     sources = [prologue.sources[value.index] for value in given]
     part = Graph("derived", given, list(nodes), [wanted], list(sources), dict(prologue.symbols))
     return part, sources
-
-
-def _append(part: Graph, steps: Sequence[Step]) -> None:
-    builder = Builder(part)
-    value = part.outputs[0]
-    for name, numbers in steps:
-        if name == "pad":
-            value = builder.call("aten.constant_pad_nd.default", value, numbers)
-        elif name == "reshape":
-            value = builder.call("aten.reshape.default", value, numbers)
-        elif name == "permute":
-            value = builder.call("aten.permute.default", value, numbers)
-        else:
-            value = builder.call("aten.slice.Tensor", value, *numbers)
-    part.outputs[0] = value
 
 
 def _function(part: Graph) -> Callable[..., torch.Tensor]:

@@ -22,10 +22,9 @@ import numpy as np
 import torch
 
 from monograph import compat
-from monograph.errors import CompileError
-from monograph.ir import dtypes
 from monograph.runtime import abi, optimisers, threads
 from monograph.runtime.program import Derived, Program
+from monograph.runtime.recipe import Computation
 from monograph.runtime.validate import span, static
 
 __all__ = ["Copies", "Policy", "Weights"]
@@ -163,12 +162,9 @@ def _block(derived: Sequence[Derived]) -> list[torch.Tensor]:
 
 def _make(item: Derived, operands: list[torch.Tensor], home: torch.Tensor | None) -> torch.Tensor:
     """One copy, laid out as its type says, in `home` or in memory of its own."""
-    shape, strides = static(item.type.shape), static(item.type.strides)
+    if home is None:
+        home = compat.empty_strided(static(item.type.shape), static(item.type.strides), item.type.dtype)
     with compat.no_inference_mode(), compat.no_torch_function(), compat.kernels_only():
-        result = item.compute(*(operand.detach() for operand in operands))
-        if tuple(result.shape) != shape or result.dtype != item.type.dtype:
-            found = f"{dtypes.name(result.dtype)}{list(result.shape)}"
-            raise CompileError(f"a derived weight came out as {found}; {item.type} was expected")
-        if home is None:
-            home = compat.empty_strided(shape, strides, item.type.dtype)
-        return home.copy_(result)
+        compute = item.compute if isinstance(item.compute, Computation) else Computation(item.compute, ())
+        compute.into(home, *(operand.detach() for operand in operands))
+    return home

@@ -2,9 +2,11 @@ import threading
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from monograph.errors import CompileError
 from monograph.ir.types import TensorType
+from monograph.ops import panels
 from monograph.runtime import optimisers, probe
 from monograph.runtime.derive import Weights
 from monograph.runtime.execute import Executable
@@ -231,6 +233,70 @@ def test_recipes():
         computation({"steps": []})(w, w)
     with pytest.raises(CompileError, match="evaluate"):
         computation({"graph": "..."})
+
+
+PACKINGS = [
+    panels.gemm(7, 10, 4), panels.gemm(7, 12, 4), panels.gemm(7, 3, 8), (("permute", (1, 0)), *panels.gemm(10, 7, 4)),
+    panels.conv(10, 6, 3, 3, 2, 4), panels.conv(8, 4, 1, 1, 1, 4), panels.depthwise(5, 3, 3),
+    (("pad", (0, 6)), ("reshape", (2, 2, 8)), ("permute", (1, 0, 2))),                 # a panel of zeros alone
+    (("pad", (1, 1)), ("reshape", (7, 3, 4)), ("permute", (1, 0, 2))),                 # not at the end
+    (("pad", (0, 2, 0, 1)), ("reshape", (8, 3, 4)), ("permute", (1, 0, 2))),           # more than one dim
+    (("pad", (0, 2)), ("reshape", (3, 28)), ("permute", (1, 0))),                      # not into panels
+    (("pad", (0, 2)), ("reshape", (7, 3, 4)), ("reshape", (21, 4)), ("slice", (0, 1, 20))),
+    (("pad", (0, 2)),),
+]
+SHAPES = [(7, 10), (7, 12), (7, 3), (7, 10), (10, 3, 3, 3), (8, 4, 1, 1), (5, 1, 3, 3), (2, 10), (7, 10), (7, 10),
+          (7, 10), (7, 10), (7, 10)]
+
+
+@pytest.mark.parametrize(("steps", "shape"), list(zip(PACKINGS, SHAPES, strict=True)))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_packed_in_place_and_aside_are_the_same(steps, shape, dtype):
+    w = torch.randn(shape).to(dtype)
+    compute = computation({"steps": [[name, list(numbers)] for name, numbers in steps]})
+    expected = panels.apply(w, steps)
+    home = torch.full(expected.shape, torch.nan, dtype=dtype)
+    compute.into(home, w)
+    assert torch.equal(compute(w), expected) and torch.equal(home, expected)
+    other = home.new_empty(*home.shape, 2).select(-1, 0)
+    compute.into(other, w)
+    assert torch.equal(other, expected)
+    for wrong in (home.double(), home.new_empty(*home.shape, 1), home.new_empty(home.shape[0] + 1, *home.shape[1:])):
+        with pytest.raises(CompileError, match="came out as"):
+            compute.into(wrong, w)
+
+
+def test_a_folded_weight_is_packed_by_the_same_steps():
+    steps = [["pad", [0, 1]], ["reshape", [3, 3, 2]], ["permute", [1, 0, 2]]]
+    w = torch.arange(15.0).reshape(3, 5)
+    compute = computation({"graph": "twice", "steps": steps}, lambda text: lambda w: w * 2)
+    home = torch.empty(3, 3, 2)
+    compute.into(home, w)
+    assert torch.equal(home, computation({"steps": steps})(w * 2)) and torch.equal(compute(w), home)
+
+
+class Largest(TorchDispatchMode):
+    """Most bytes of memory that is not that of `tensors` in what an op made."""
+
+    def __init__(self, *tensors):
+        super().__init__()
+        self.known = {tensor.untyped_storage().data_ptr() for tensor in tensors}
+        self.bytes = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and result.untyped_storage().data_ptr() not in self.known:
+            self.bytes = max(self.bytes, result.nbytes)
+        return result
+
+
+@pytest.mark.parametrize(("steps", "shape"), list(zip(PACKINGS, SHAPES, strict=True))[:8])
+def test_packing_makes_no_copy_in_between(steps, shape):
+    w = torch.randn(shape)
+    home = panels.apply(w, steps)
+    with Largest(w, home) as largest:
+        computation({"steps": [[name, list(numbers)] for name, numbers in steps]}).into(home, w)
+    assert largest.bytes == 0
 
 
 def test_copies_are_laid_out_as_declared():
