@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
+from monograph.ir import symbolic
 from monograph.ir.graph import Graph, Node, Operand, Value, map_operand
-from monograph.ir.symbolic import Expr, free_symbols
+from monograph.ir.symbolic import Dim, Expr, free_symbols
 from monograph.ir.types import ScalarType, TensorType
 
 __all__ = [
-    "clone", "copy_node", "erase", "insert_before", "is_sorted", "move_before", "position", "sort", "symbols_in",
-    "symbols_read", "tellers",
+    "clone", "copy_node", "erase", "insert_before", "is_sorted", "move_before", "position", "sort", "substitute",
+    "symbols_in", "symbols_read", "tellers",
 ]
 
 
@@ -46,6 +49,29 @@ def tellers(graph: Graph, known: Iterable[str] = ()) -> dict[Value, set[str]]:
                 found[value] = new
                 seen |= new
     return found
+
+
+def substitute(graph: Graph, env: Mapping[str, Dim]) -> None:
+    """Write `env[s]` for every symbol `s`, in this block and its regions: in operands, attributes and types."""
+    if not env:
+        return
+
+    def within(entry: Any) -> Any:
+        if isinstance(entry, Expr):
+            return symbolic.substitute(entry, env)
+        return tuple(map(within, entry)) if isinstance(entry, tuple) else entry
+
+    def retype(values: Iterable[Value]) -> None:
+        for value in values:
+            if isinstance(value.type, TensorType):
+                value.type = replace(value.type, shape=within(value.type.shape), strides=within(value.type.strides))
+
+    for node in graph.walk():
+        node.operands = within(node.operands)
+        node.attributes = {name: within(attribute) for name, attribute in node.attributes.items()}
+        retype(node.results)
+        for region in node.regions:
+            retype(region.inputs)
 
 
 def position(graph: Graph, node: Node) -> int:

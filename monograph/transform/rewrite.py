@@ -6,14 +6,14 @@ change". Rules stand in a table keyed by op name, so that a pass costs one look-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from monograph.ir.graph import Graph, Node, Value, map_operand
 from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
 
-__all__ = ["Rule", "rewrite", "stands_for"]
+__all__ = ["Rule", "alike", "rewrite", "settle_outputs", "stands_for"]
 
 Rule: TypeAlias = Callable[[Node, Builder], Value | None]
 
@@ -50,9 +50,37 @@ def stands_for(old: Value, new: Value, outputs: Collection[Value]) -> bool:
     An output's strides are promised to the caller: an interior `new` takes them over, a value that
     already promises others cannot stand in.
     """
-    if old not in outputs or old.type == new.type:
+    if old not in outputs or old.type == new.type or not _promises(old):
         return True
     if new.node is None or new in outputs or not isinstance(new.type, TensorType):
         return False
     new.type = old.type
     return True
+
+
+def alike(a: Value, b: Value) -> bool:
+    """Two tensors of one type, strides aside."""
+    if isinstance(a.type, TensorType) and isinstance(b.type, TensorType):
+        return (a.type.dtype, a.type.shape, a.type.device) == (b.type.dtype, b.type.shape, b.type.device)
+    return False
+
+
+def settle_outputs(graph: Graph, new: Sequence[Value]) -> bool:
+    """Make `new` the outputs, in place of values that they stand for. Where one cannot take over the strides promised
+    to the caller, a copy does."""
+    changed = False
+    for position, (before, after) in enumerate(zip(graph.outputs, new, strict=True)):
+        if after is before:
+            continue
+        others = {*graph.outputs[:position], *new[position + 1:]}
+        if not stands_for(before, after, {before} | others):
+            after = Builder(graph, loc=before.node.loc if before.node is not None else None).call(
+                "aten.clone.default", after)
+            after.type = before.type
+        graph.outputs[position] = after
+        changed = True
+    return changed
+
+
+def _promises(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and value.type.strides is not None

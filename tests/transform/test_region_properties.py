@@ -12,11 +12,15 @@ from monograph.ir.graph import Graph
 from monograph.ir.verifier import verify
 from monograph.ops import infer
 from monograph.ops.evaluate import evaluate
+from monograph.transform.bypass import bypass
 from monograph.transform.cse import cse
 from monograph.transform.dce import dce
 from monograph.transform.fold import fold
+from monograph.transform.hoist import hoist
 from monograph.transform.pipeline import pipeline
+from monograph.transform.propagate import propagate
 from monograph.transform.runner import run
+from monograph.transform.select import select
 from monograph.transform.simplify import simplify
 from tests.region_graphs import inputs_for, regions
 
@@ -46,7 +50,7 @@ def check(graph: Graph, transform: Callable[[Graph], object], *, exact: bool = T
             assert all(torch.equal(a.signbit(), b.signbit()) for a, b in zip(actual, expected, strict=True))
 
 
-PASSES = [dce, cse, simplify, fold]
+PASSES = [dce, cse, simplify, fold, propagate, bypass, hoist, select]
 quick = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
