@@ -172,12 +172,36 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
     overlap = bool(captured.boundary.writes or captured.boundary.relayouts) or any(b.flat for b in captured.bindings)
     weights, labels = zip(*tensors.values()) if tensors else ((), ())
     # What the journal watches is as it was read. A fact elsewhere that the trace itself made false cannot be kept.
+    leaves = len(pytree.tree_leaves((args, kwargs)))
+    facts = [*facts, *_sizes(captured, fetched, leaves)]
     facts = [fact for fact in facts if all(map(reads.journal.is_watched, fact.watch)) and fact.watch or fact.holds()]
     tags, others = watched(facts)
-    guard = generate(others, Arguments(args, kwargs, overlap=overlap, bound=weights), weights, labels, fetched,
-                     tags.check if tags is not None else None)
+    whole = [binding.leaf for binding in _whole(captured) if 0 <= binding.leaf < leaves]
+    arguments = Arguments(args, kwargs, overlap=overlap, bound=weights, whole=whole)
+    guard = generate(others, arguments, weights, labels, fetched, tags.check if tags is not None else None)
     guard.facts = facts
     return guard
+
+
+def _whole(captured: Captured) -> list[Binding]:
+    """The inputs of whose storage the program sees all: its size is part of what the program is made for."""
+    grown = {write.input for write in captured.boundary.writes if write.grown}
+    return [binding for i, binding in enumerate(captured.bindings) if binding.flat or i in grown]
+
+
+def _sizes(captured: Captured, fetched: Sequence[Fact], leaves: int) -> list[Fact]:
+    """The sizes of storages behind inputs that are not arguments."""
+    found = []
+    for binding in _whole(captured):
+        if binding.tensor is not None:
+            place = Fact(binding.path, "{0}", (binding.tensor,), want=binding.tensor)
+        elif binding.leaf >= leaves:
+            place = fetched[binding.leaf - leaves]
+        else:
+            continue
+        found.append(Fact(f"memory behind {place.label}", f"{place.expression}.untyped_storage().nbytes()",
+                          place.objects, "same", compat.storage_size(place.want)))
+    return found
 
 
 # Calls

@@ -40,7 +40,7 @@ __all__ = [
     "global_module_hooks", "gradient_edge", "impl_address", "is_composite", "is_plain", "kernels_only",
     "last_sequence", "llvmlite_library", "no_inference_mode", "no_torch_function", "overload", "plain_torch",
     "quiet_fakes", "run_fake", "schema_arguments", "set_grad_enabled", "set_version", "storage_address",
-    "storage_id", "storage_reference", "symbolic_fake_mode", "tensor_guards", "version", "without_onednn",
+    "storage_id", "storage_size", "storage_reference", "symbolic_fake_mode", "tensor_guards", "version", "without_onednn",
     "without_saved_tensor_hooks",
 ]
 
@@ -117,6 +117,11 @@ def tensor_guards(tensors: Any) -> Any:
 def storage_id(tensor: torch.Tensor) -> int:
     """The identity of a tensor's storage while it lives."""
     return tensor.untyped_storage()._cdata    # 2.13
+
+
+def storage_size(tensor: torch.Tensor) -> int:
+    """The bytes behind a tensor."""
+    return tensor.untyped_storage().nbytes()
 
 
 def storage_reference(tensor: torch.Tensor) -> Any:

@@ -55,7 +55,11 @@ def gatherer(captured: Captured) -> Callable[[Sequence[Any]], Any]:
 def _results(text: Text, captured: Captured) -> list[str]:
     boundary = captured.boundary
     for write in boundary.writes:
-        text.lines.append(f"{text.name(write_back)}(inputs[{write.input}], outputs[{write.output}])")
+        if write.grown:
+            target = itself(text, captured.bindings[write.input])
+            text.lines.append(f"{text.name(write_grown)}({target}, outputs[{write.output}])")
+        else:
+            text.lines.append(f"{text.name(write_back)}(inputs[{write.input}], outputs[{write.output}])")
     for move in boundary.relayouts:
         target = itself(text, captured.bindings[move.input])
         text.lines.append(f"{text.name(relayout)}({target}, {_place(text, move.place, captured)})")
@@ -135,6 +139,14 @@ def write_back(target: torch.Tensor, value: torch.Tensor) -> None:
     """`value` becomes the content of `target`, whose version counter moves as after any in-place operation."""
     with torch.no_grad():
         target.copy_(value)
+
+
+def write_grown(target: torch.Tensor, value: torch.Tensor) -> None:
+    """`value`, one dimension, becomes the content of the storage behind `target`, which grows to hold it."""
+    storage, size = target.untyped_storage(), value.numel() * value.element_size()
+    if storage.nbytes() < size:
+        storage.resize_(size)
+    write_back(target.detach().as_strided(value.shape, value.stride(), 0), value)
 
 
 def relayout(target: torch.Tensor, view: torch.Tensor) -> None:

@@ -47,7 +47,8 @@ class Seal:
             if storage.input is not None and storage.written:
                 layout = storage.layout
                 strides = layout.strides if layout.is_dense() else contiguous_strides(layout.sizes)
-                boundary.writes.append(Write(storage.input, self.output(storage.value, strides)))
+                grown = layout.numel != self.tracer.graph.inputs[storage.input].tensor.numel
+                boundary.writes.append(Write(storage.input, self.output(storage.value, strides), grown))
         for entry in moved:
             boundary.relayouts.append(Relayout(self.tracer.identity(entry), self.place(entry.fake, -1)))
         return boundary

@@ -29,11 +29,11 @@ MANY = 8        # tensors; more are compared for identity through a set
 class Arguments:
     """`overlap`: whether tensors sharing memory would change a program made for separate ones (it writes to one of
     them). A program made for tensors that do share memory reads one through the other, and always needs the check.
-    `bound` are the tensors beside the arguments that it reads."""
+    `bound` are the tensors beside the arguments that it reads. `whole`: leaves of whose storage it sees all."""
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, overlap: bool = True,
-        bound: Sequence[torch.Tensor] = (),
+        bound: Sequence[torch.Tensor] = (), whole: Sequence[int] = (),
     ) -> None:
         self.leaves: list[str] = []              # names of the leaves in the generated text
         self.values: list[Any] = []
@@ -42,6 +42,7 @@ class Arguments:
         self.args, self.kwargs = args, kwargs
         self.overlap = overlap
         self.bound = {compat.storage_id(tensor): position for position, tensor in enumerate(bound)}
+        self.whole = list(whole)
         self.tensors: TensorFacts | None = None
         self.distinct: list[int] = []            # leaves that are tensors, each object once (what torch's check takes)
         self.pattern: list[Any] = []
@@ -107,6 +108,8 @@ class Arguments:
         self.distinct = once
         text.require(plain_conditions([self.leaves[i] for i in once], [self.values[i] for i in once], text))
         text.require([f"{text.name(self.tensors.check)}({', '.join(self.leaves[i] for i in once)})"])
+        text.require([f"{text.name(compat.storage_size)}({self.leaves[i]}) == {compat.storage_size(self.values[i])}"
+                      for i in self.whole])
         self.pattern = overlap_pattern(tensors, self.bound)
         self.overlap = self.overlap or bool(self.pattern)
         if self.overlap and (len(tensors) > 1 or self.bound):
@@ -134,6 +137,8 @@ class Arguments:
         then = [value for value in self.values if isinstance(value, torch.Tensor)]
         if [first(then, t) for t in then] != [first(tensors, t) for t in tensors]:
             return ["which arguments are the same tensor"]
+        if self.whole and [*map(compat.storage_size, then)] != [*map(compat.storage_size, tensors)]:
+            return ["how much memory lies behind the arguments"]
         if self.overlap and overlap_pattern(tensors, self.bound) != self.pattern:
             return ["which arguments share memory, with each other or with weights"]
         return []

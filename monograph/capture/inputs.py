@@ -88,10 +88,11 @@ def lies_inside(layout: Layout, base: Layout) -> bool:
     return bool(layout.dtype == base.dtype and base.is_dense() and layout.is_static and layout.extent <= base.numel)
 
 
-def add_graph_input(graph: Graph, entry: Entry, layout: Layout) -> int:
-    """A graph input for `entry`; its number."""
+def add_graph_input(graph: Graph, entry: Entry, layout: Layout, *, flat: bool = False) -> int:
+    """A graph input for `entry`, or for the storage behind it; its number. Sources are unique."""
     type = TensorType(layout.dtype, tuple(layout.sizes), "cpu", tuple(layout.strides))
-    graph.add_input(type, _hint(entry.source.path), entry.source)
+    source = Source(entry.source.kind, f"memory of {entry.source.path}") if flat else entry.source
+    graph.add_input(type, _hint(entry.source.path), source)
     return len(graph.inputs) - 1
 
 

@@ -100,7 +100,7 @@ class Tracer(TorchDispatchMode):
                 base = flat_like(entry.fake)
             layout = Layout.of(base)
             binding = Binding(binding.kind, binding.leaf, binding.tensor, binding.path, flat=True)
-        entry.input = number = add_graph_input(self.graph, entry, layout)
+        entry.input = number = add_graph_input(self.graph, entry, layout, flat=binding.flat)
         self.bindings.append(binding)
         self.memory.add(base, self.graph.inputs[number], layout=layout, input=number)
         if binding.flat:

@@ -7,12 +7,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from monograph import errors
+from monograph import compat, errors
 from monograph.capture.dims import dims
+from monograph.capture.inputs import Restart
 from monograph.capture.layout import Layout
 from monograph.capture.overlap import check_write
 from monograph.capture.recorder import type_of
@@ -43,14 +45,29 @@ def write(tracer: Tracer, call: Call) -> Any:
     pure = twin(call.func)
     if pure is None:
         raise errors.UnsupportedError(f"{call.func}, which writes and has no functional form", loc=tracer.record.loc)
-    values = _random(tracer, call, pure, targets) if call.func in RANDOM_FILLS else _twin(tracer, call, pure)
-    result = tracer.fake(call.func, call.args, call.kwargs)
-    for target, layout, home, value in zip(targets, before, homes, values, strict=True):
+    fresh: list[Any] = []
+    if call.func in RANDOM_FILLS:
+        values = _random(tracer, call, pure, targets)
+    else:
+        values, fresh = _twin(tracer, call, pure)
+    result = _fake(tracer, call, targets)
+    for position, (target, layout, home, value) in enumerate(zip(targets, before, homes, values, strict=True)):
         after = Layout.of(target)
         if after.key != layout.key:               # out= resized it
-            _cover(tracer, home, after)
+            if fresh and after.sizes != layout.sizes and fresh[position] != after.strides:
+                with tracer.quiet():              # to what the op would have returned, where fakes make it contiguous
+                    target.as_strided_(after.sizes, fresh[position])
+            _cover(tracer, home, target)
         tracer.memory.write(target, tracer.record.cast(value, target.shape, target.dtype))
     return call.restore(result)
+
+
+def _fake(tracer: Tracer, call: Call, targets: list[torch.Tensor]) -> Any:
+    """The op on fakes. Eager resizes the `out=` of factories without a warning."""
+    with warnings.catch_warnings():
+        if len(call.tensors) == len(targets):
+            warnings.simplefilter("ignore")
+        return tracer.fake(call.func, call.args, call.kwargs)
 
 
 def _refuse_history(tracer: Tracer, call: Call, target: torch.Tensor) -> None:
@@ -82,23 +99,19 @@ def _copy(tracer: Tracer, call: Call) -> Any:
     return result
 
 
-def _twin(tracer: Tracer, call: Call, pure: Any) -> list[Any]:
-    """Record the twin on the present values; its results, one per written argument."""
+def _twin(tracer: Tracer, call: Call, pure: Any) -> tuple[list[Any], list[Any]]:
+    """Record the twin on the present values; its results, one per written argument, and the strides they have."""
     outs = out_names(call.func)
     count = sum(not argument.is_out and not argument.kwarg_only for argument in call.func._schema.arguments)
     args = call.args[:count]
     kwargs = {name: value for name, value in call.kwargs.items() if name not in outs}
     if any(argument.name == "dtype" for argument in pure._schema.arguments) and "dtype" not in kwargs and outs:
         kwargs["dtype"] = _targets(call)[0].dtype
-    types = _types(tracer, pure, args, kwargs)
-    return list(tracer.node(table.of_overload(pure), tracer.encode(args), tracer.encode(kwargs), types))
-
-
-def _types(tracer: Tracer, pure: Any, args: Any, kwargs: Any) -> list[Any]:
-    """What the twin returns: promotion may differ from the op that writes."""
     result = tracer.fake(pure, args, kwargs)
     leaves = result if isinstance(result, (list, tuple)) else [result]
-    return [type_of(leaf.shape, leaf.dtype) for leaf in leaves]
+    types = [type_of(leaf.shape, leaf.dtype) for leaf in leaves]       # promotion may differ from the op that writes
+    values = tracer.node(table.of_overload(pure), tracer.encode(args), tracer.encode(kwargs), types)
+    return list(values), [leaf.stride() for leaf in leaves]
 
 
 def _random(tracer: Tracer, call: Call, pure: Any, targets: list[torch.Tensor]) -> list[Any]:
@@ -129,7 +142,7 @@ def metadata(tracer: Tracer, call: Call) -> Any:
         return call.restore(result)
     if new_home is home and call.name not in GEOMETRIC:
         _remember(tracer, call, before, after)
-    _cover(tracer, new_home, after)
+    _cover(tracer, new_home, target)
     return call.restore(result)
 
 
@@ -142,9 +155,20 @@ def _remember(tracer: Tracer, call: Call, before: Layout, after: Layout) -> None
         home.remember(Step(view, call.args[1:], call.kwargs, before, after))
 
 
-def _cover(tracer: Tracer, home: Any, layout: Layout) -> None:
-    """Grow `home` where `layout` reaches past its end."""
+def _cover(tracer: Tracer, home: Any, target: torch.Tensor) -> None:
+    """Grow `home` where `target`, which lies in it, reaches past its end."""
+    layout = Layout.of(target)
     if layout.dtype != home.layout.dtype or layout.key in home.recipes or layout.key == home.layout.key:
         return
     if layout.is_static and home.layout.is_static and layout.extent > home.layout.numel:
+        if home.input is not None:
+            _see_all(tracer, home, compat.storage_id(target))
         tracer.memory.grow(home, int(layout.extent))
+
+
+def _see_all(tracer: Tracer, home: Any, key: int) -> None:
+    """Start again with the caller's storage as one dimension where it is more than `home` covers."""
+    real = next(entry.real for entry in tracer.entries if entry.home == key)
+    count = real.untyped_storage().nbytes() // real.element_size()
+    if not home.layout.is_dense() or home.layout.numel != count:
+        raise Restart(compat.storage_id(real))

@@ -7,6 +7,7 @@
                | Literal(value)                                   a Python object fixed at capture
                | Number(output)                                   output.item(), of an f64[], i64[] or bool[]
     Write    ::= (input, output)                                  inputs[i].copy_(outputs[j]) after the run
+               | (input, output, grown)                           the storage of inputs[i] grows to hold outputs[j]
     Relayout ::= (input, Fresh | InputView)                       after the writes, inputs[i] becomes that view
 
 Two `Fresh` results with the same `output` share one storage, as they did in eager. Offsets are in elements:
@@ -73,10 +74,13 @@ Result: TypeAlias = Fresh | InputItself | InputView | Literal | Number
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """After the run, graph output `output` becomes the content of input `input` (in place, as `copy_` does)."""
+    """After the run, graph output `output` becomes the content of input `input` (in place, as `copy_` does).
+
+    `grown`: the program resized the input; the output, one dimension, is what its storage holds from the start."""
 
     input: int
     output: int
+    grown: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 from monograph.capture import Captured, trace
 from monograph.ir.boundary import Fresh, InputItself, InputView, Literal, Number
 from monograph.ops.evaluate import evaluate
+from monograph.results import write_back, write_grown
 
 
 def execute(captured: Captured, args: Any, kwargs: Any | None = None) -> Any:
@@ -28,7 +29,7 @@ def finish(captured: Captured, inputs: list[Any], outputs: list[Any]) -> Any:
     """The epilogue: write-back, relayouts, results laid over outputs and inputs."""
     boundary = captured.boundary
     for write in boundary.writes:
-        inputs[write.input].copy_(outputs[write.output])
+        (write_grown if write.grown else write_back)(inputs[write.input], outputs[write.output])
     for relayout in boundary.relayouts:
         inputs[relayout.input].data = place(relayout.place, inputs, outputs)
     made: dict[int, Any] = {}
