@@ -4,15 +4,23 @@
     while_(test, body, state, stop)               while test: ...
     for_(items, assign, body, state, stop)        for target in items: ...
     and_(first, *rest)  or_(first, *rest)         `rest` are thunks
+    truth(value)                                  bool(value), of an operand of `and`, `or` and chains that only decide
     not_(value)  choose(test, then, otherwise)    `a if test else b`, both thunks
     contains(item, container)                     item in container
     equal(left, right)                            left == right
+    unequal(left, right)                          left != right
     assert_(test, message)                        `message` is a thunk or None
     builtin(function)                             what to call in place of a builtin such as int, range, len
+    generated(function, lazy, eager, items)       what to hand to `function` for `(e for t in items if c)`: lazy(items) is
+                                                  a generator, eager(items) the same as a list, by for_ and if_
+    search(function, lazy, loop, items)           function(e for t in items if c) where `function` may be any or all:
+                                                  loop(items) is the bool, by for_ and if_, stopping where they do
 
-`State` is the variables that a statement may assign: `get()` gives their values, UNBOUND for a variable that
-has none, `set(values)` binds (or deletes) them. `read()` gives the variables it only reads. `stop()` is true once the body broke
-out of the loop or returned; None where it cannot.
+`State` is the variables that a statement may assign: `get()` gives their values, UNBOUND for a variable that has
+none, `set(values)` binds (or deletes) them. `read()` gives the values of the variables it only reads, of globals
+without modules, functions and classes. `stop()` is true once the body broke out of the loop or returned; None where
+it cannot. A name that starts with `$` is not the user's: `$value` and `$returned` are what a `return` gave and
+whether there was one.
 
 `Operators` does what Python does. A capture enters a subclass of it that builds regions where a
 value is traced; code converted for one capture may run in other threads meanwhile, so that each thread has
@@ -27,7 +35,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["OPERATORS", "UNBOUND", "Operators", "State", "entered"]
+__all__ = ["OPERATORS", "UNBOUND", "Operators", "Perhaps", "State", "entered"]
 
 Thunk = Callable[[], Any]
 
@@ -40,6 +48,14 @@ class _Unbound:
 
 
 UNBOUND = _Unbound()
+
+
+class Perhaps:
+    """What a variable is bound to that has a value on some paths only: made by a capture, read by `SUPPORT.local`."""
+
+    def read(self, message: str) -> Any:
+        """The value, where there is one; where there is none, UnboundLocalError(message), perhaps in the program."""
+        raise NotImplementedError
 
 
 @dataclass(slots=True)
@@ -88,6 +104,9 @@ class Operators:
     def not_(self, value: Any) -> Any:
         return not value
 
+    def truth(self, value: Any) -> Any:
+        return self.not_(self.not_(value))
+
     def choose(self, test: Any, then: Thunk, otherwise: Thunk) -> Any:
         return then() if test else otherwise()
 
@@ -97,12 +116,23 @@ class Operators:
     def equal(self, left: Any, right: Any) -> Any:
         return left == right
 
+    def unequal(self, left: Any, right: Any) -> Any:
+        return left != right
+
     def assert_(self, test: Any, message: Thunk | None) -> None:
         if not test:
             raise AssertionError(*(() if message is None else (message(),)))
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return function
+
+    def generated(self, function: Callable[..., Any], lazy: Callable[[Any], Any], eager: Callable[[Any], list[Any]],
+                  items: Any) -> Any:
+        return lazy(items)
+
+    def search(self, function: Callable[..., Any], lazy: Callable[[Any], Any], loop: Callable[[Any], bool],
+               items: Any) -> Any:
+        return function(lazy(items))
 
 
 class _Current(threading.local):

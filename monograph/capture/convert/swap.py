@@ -1,0 +1,154 @@
+"""Functions that run another code object for a while.
+
+    with Swap() as swap:
+        swap.install(old, new)      # every live function, and every one still to be made from a constant of another
+        ...
+                                    # here all of them run what they ran before
+
+Frames in flight keep the code they run. Another thread may call the functions meanwhile: converted code does there
+what the source says. Functions made inside that outlive it get the code object of the source back.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import types
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from monograph.capture.convert import compile as compiler
+from monograph.capture.convert import source
+from monograph.capture.convert.syntax import Unconvertible
+
+__all__ = ["Swap", "enclosing", "swapped"]
+
+# Held from entering to leaving: two swaps at once would restore each other's code.
+_lock = threading.RLock()
+
+
+class Swap:
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[types.FunctionType, types.CodeType]] = {}
+        self._back: dict[int, tuple[types.CodeType, types.CodeType]] = {}     # by id of the new code: it, the old
+        self._entered = False
+
+    def __enter__(self) -> Swap:
+        _lock.acquire()
+        self._entered = True
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            self._restore()
+        finally:
+            self._entered = False
+            _lock.release()
+
+    def install(self, old: types.CodeType, new: types.CodeType) -> int:
+        """Functions that hold `old`, or would make functions that do, get `new` in its place; how many there were."""
+        assert self._entered, "install outside of the with block"
+        for made, origin in _pairs(old, new):
+            self._back[id(made)] = (made, origin)
+        changed = 0
+        for function in _functions():
+            code = function.__code__
+            replaced = _replaced(code, old, new)
+            if replaced is not code:
+                self._before.setdefault(id(function), (function, code))
+                self._back.setdefault(id(replaced), (replaced, code))
+                function.__code__ = replaced
+                changed += 1
+        return changed
+
+    def _restore(self) -> None:
+        for function, code in self._before.values():
+            function.__code__ = code
+        if self._back:
+            for function in _functions():
+                code = self._source(function.__code__)
+                if code is not function.__code__ and code.co_freevars == function.__code__.co_freevars:
+                    function.__code__ = code
+        self._before.clear()
+        self._back.clear()
+
+    def _source(self, code: types.CodeType) -> types.CodeType:
+        known = self._back.get(id(code))
+        while known is not None:
+            code = known[1]
+            known = self._back.get(id(code))
+        return code
+
+
+@contextmanager
+def swapped(pairs: Iterable[tuple[types.CodeType, types.CodeType]] = ()) -> Iterator[Swap]:
+    """A Swap with some code objects installed."""
+    with Swap() as swap:
+        for old, new in pairs:
+            swap.install(old, new)
+        yield swap
+
+
+def enclosing(code: types.CodeType) -> types.CodeType:
+    """The user's function that a code object belongs to: around a comprehension, or what was converted into it."""
+    origin = compiler.converted_from(code)
+    if origin is not None:
+        return origin
+    if code.co_name not in source.COMPREHENSIONS:
+        return code
+    for function in _functions():
+        if function.__code__.co_filename == code.co_filename:
+            found = _around(function.__code__, code)
+            if found is not None:
+                return compiler.converted_from(found) or found
+    raise Unconvertible(f"{code.co_name} at {code.co_filename}:{code.co_firstlineno} is in no function")
+
+
+def _around(outer: types.CodeType, code: types.CodeType) -> types.CodeType | None:
+    """The innermost function in `outer` that `code` stands in."""
+    for value in outer.co_consts:
+        if isinstance(value, types.CodeType):
+            found = value if value is code else _around(value, code)
+            if found is not None:
+                inside = found is code or found.co_name in source.COMPREHENSIONS
+                return outer if inside else found
+    return None
+
+
+def _functions() -> list[types.FunctionType]:
+    return [candidate for candidate in gc.get_objects() if type(candidate) is types.FunctionType]
+
+
+def _replaced(code: types.CodeType, old: types.CodeType, new: types.CodeType) -> types.CodeType:
+    """`code` with `new` where it has `old`; `code` itself where it has none."""
+    if code is old:
+        return new
+    if code.co_filename != old.co_filename:
+        return code
+    consts = code.co_consts
+    if not any(isinstance(value, types.CodeType) for value in consts):
+        return code
+    replaced = tuple(_replaced(value, old, new) if isinstance(value, types.CodeType) else value for value in consts)
+    if all(one is other for one, other in zip(consts, replaced)):
+        return code
+    return code.replace(co_consts=replaced)
+
+
+def _pairs(old: types.CodeType, new: types.CodeType) -> list[tuple[types.CodeType, types.CodeType]]:
+    """Converted code objects with their originals: of the function, and of those in it that name and line tell apart."""
+    originals: dict[tuple[str, int], list[types.CodeType]] = {}
+    for code in _nested(old):
+        originals.setdefault((code.co_name, code.co_firstlineno), []).append(code)
+    out = [(new, old)]
+    for code in _nested(new):
+        known = originals.get((code.co_name, code.co_firstlineno), ())
+        if len(known) == 1 and known[0].co_argcount == code.co_argcount and code is not known[0]:
+            out.append((code, known[0]))
+    return out
+
+
+def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    for value in code.co_consts:
+        if isinstance(value, types.CodeType):
+            yield value
+            yield from _nested(value)
