@@ -21,7 +21,7 @@ __all__ = ["hoist"]
 
 def hoist(graph: Graph) -> bool:
     """Move invariant work out of loops and common work out of branches, innermost regions first."""
-    return _block(graph, set())
+    return any(node.regions for node in graph.nodes) and _block(graph, set())
 
 
 def _block(graph: Graph, outer: Collection[str]) -> bool:

@@ -13,7 +13,7 @@ from monograph.ir.graph import Graph, Node, Value, map_operand
 from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
 
-__all__ = ["Rule", "alike", "rewrite", "settle_outputs", "stands_for"]
+__all__ = ["Rule", "alike", "replace_all", "rewrite", "settle_outputs", "stands_for"]
 
 Rule: TypeAlias = Callable[[Node, Builder], Value | None]
 
@@ -63,6 +63,14 @@ def alike(a: Value, b: Value) -> bool:
     if isinstance(a.type, TensorType) and isinstance(b.type, TensorType):
         return (a.type.dtype, a.type.shape, a.type.device) == (b.type.dtype, b.type.shape, b.type.device)
     return False
+
+
+def replace_all(graph: Graph, mapping: Mapping[Value, Value]) -> None:
+    """`Graph.replace`, the outputs keeping the strides promised to the caller."""
+    promised = list(graph.outputs)
+    graph.replace(mapping)
+    new, graph.outputs[:] = list(graph.outputs), promised
+    settle_outputs(graph, new)
 
 
 def settle_outputs(graph: Graph, new: Sequence[Value]) -> bool:

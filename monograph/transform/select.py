@@ -11,8 +11,6 @@ pointwise ops, views and constants that cannot raise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 
 from monograph.ir.graph import Graph, Node, Value
@@ -21,7 +19,7 @@ from monograph.ir.types import ScalarType, TensorType
 from monograph.ops import families
 from monograph.ops.build import Builder
 from monograph.ops.effects import is_pure
-from monograph.transform.rewrite import alike, settle_outputs
+from monograph.transform.rewrite import alike, replace_all
 
 __all__ = ["HEAVY", "LIMIT", "NODES", "select"]
 
@@ -47,18 +45,8 @@ def select(graph: Graph) -> bool:
             mapping.update(_converted(graph, node))
     if not mapping:
         return changed
-    outputs = [_final(value, mapping) for value in graph.outputs]
-    promised = list(graph.outputs)
-    graph.replace(mapping)
-    graph.outputs[:] = promised
-    settle_outputs(graph, outputs)
+    replace_all(graph, mapping)
     return True
-
-
-def _final(value: Value, mapping: Mapping[Value, Value]) -> Value:
-    while value in mapping:
-        value = mapping[value]
-    return value
 
 
 def _is_cheap(node: Node) -> bool:

@@ -22,6 +22,8 @@ from monograph.transform.propagate import propagate
 from monograph.transform.runner import run
 from monograph.transform.select import select
 from monograph.transform.simplify import simplify
+from monograph.transform.sink import sink
+from monograph.transform.unroll import unroll
 from tests.region_graphs import inputs_for, regions
 
 SEEDS = range(4)
@@ -50,7 +52,7 @@ def check(graph: Graph, transform: Callable[[Graph], object], *, exact: bool = T
             assert all(torch.equal(a.signbit(), b.signbit()) for a, b in zip(actual, expected, strict=True))
 
 
-PASSES = [dce, cse, simplify, fold, propagate, bypass, hoist, select]
+PASSES = [dce, cse, simplify, fold, propagate, bypass, hoist, select, unroll, sink]
 quick = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
