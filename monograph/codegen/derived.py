@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from monograph.ir.graph import Graph, Node, Source, Value
+from monograph.ir.op import Trait
 from monograph.ir.printer import print_graph
 from monograph.ir.types import TensorType
 from monograph.ops import evaluate
@@ -92,12 +93,34 @@ def _slice(prologue: Graph, wanted: Value) -> tuple[Graph, list[Source]]:
     return part, sources
 
 
-def _function(part: Graph) -> Callable[..., torch.Tensor]:
-    def compute(*sources: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = evaluate.evaluate(part, sources)[0]
-        return result
+def _function(part: Graph) -> recipe.First:
+    """Function of the inputs of `part`; an op at its end that writes anywhere is left to the caller."""
+    last = part.outputs[0].node
+    write = None if last is None else _writer(last)
+    if last is None or write is None:
+        return lambda *sources: evaluate.evaluate(part, sources)[0]
+    made = [value for value in last.operands if value.node is not None]
+    rest = Graph("operands", part.inputs, [node for node in part.nodes if node is not last], made, part.sources,
+                 dict(part.symbols))
+
+    def compute(*sources: torch.Tensor) -> recipe.Pointwise:
+        values = dict(zip(part.inputs, sources, strict=True)) | dict(zip(made, evaluate.evaluate(rest, sources)))
+        operands = (values[value].expand(part.outputs[0].tensor.shape) for value in last.operands)
+        return recipe.Pointwise(write, tuple(operands))
 
     return compute
+
+
+def _writer(node: Node) -> Callable[..., Any] | None:
+    """The pointwise op of `node` as a function that takes `out`; None for ops that are not as simple as that."""
+    packet = getattr(torch.ops.aten, node.op.name.split(".")[1], None)
+    simple = (
+        node.op.has(Trait.POINTWISE) and not node.attributes and len(node.results) == 1 and packet is not None
+        and node.op.name.startswith("aten.") and "out" in packet.overloads()
+        and all(isinstance(operand, Value) and isinstance(operand.type, TensorType)
+                and operand.tensor.dtype == node.results[0].tensor.dtype for operand in node.operands)
+    )
+    return packet if simple else None
 
 
 def evaluator(parse: Callable[[str], Graph]) -> recipe.Evaluate:

@@ -8,14 +8,17 @@ A graph (the prologue of a captured graph, or a part of it) makes one tensor of 
 function that the compiler hands in. Steps act on what it made, or on every source in turn; `concat` joins all into one.
 
 # Note [Copies without copies in between]
-Steps end in memory the copy is to have (`Computation.into`). Nearly all are views, so that one `copy_` does the work;
-what would cost a second copy of a large weight is padding, which comes before a reshape that cuts the padded dim into
-panels. There the whole panels, the last one and the zeros behind it are written one by one.
+Steps end in memory the copy is to have (`Computation.into`). Nearly all are views, so that one `copy_` does the work.
+Two things would cost a second copy of a large weight. Padding comes before a reshape that cuts the padded dim into
+panels: the whole panels, the last one and the zeros behind it are written one by one. A graph that ends in a pointwise
+op (a weight times a scale) leaves that op undone (`Pointwise`): the operands go through the steps as views, and the op
+writes where the copy is to be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
@@ -23,9 +26,34 @@ import torch
 from monograph.errors import CompileError
 from monograph.ir import dtypes
 
-__all__ = ["Computation", "Evaluate", "computation"]
+__all__ = ["Computation", "Evaluate", "Pointwise", "computation"]
 
-Evaluate = Callable[[str], Callable[..., torch.Tensor]]
+
+@dataclass(frozen=True, slots=True)
+class Pointwise:
+    """A tensor still to be made: `write(*operands, out=place)`. Operands have the shape and dtype of the result."""
+
+    write: Callable[..., Any]
+    operands: tuple[torch.Tensor, ...]
+
+    def made(self) -> torch.Tensor:
+        """The tensor."""
+        first = self.operands[0]
+        place = torch.empty(first.shape, dtype=first.dtype)
+        self.write(*self.operands, out=place)
+        return place
+
+    def seen(self, view: Callable[[torch.Tensor], torch.Tensor]) -> Pointwise:
+        """The same elements, looked at through a view."""
+        return Pointwise(self.write, tuple(map(view, self.operands)))
+
+
+def _copy(tensor: torch.Tensor, *, out: torch.Tensor) -> None:
+    out.copy_(tensor)
+
+
+First = Callable[..., "torch.Tensor | Pointwise"]
+Evaluate = Callable[[str], First]
 """Text of a graph -> function of its inputs."""
 
 Step: TypeAlias = tuple[str, tuple[Any, ...]]
@@ -42,51 +70,63 @@ _STEPS: dict[str, Callable[..., torch.Tensor]] = {
 
 
 
+_VIEWS = ("reshape", "permute", "slice")
+
+
 class Computation:
     """source tensors -> derived tensor: `first`, then steps."""
 
-    def __init__(self, first: Callable[..., torch.Tensor], steps: Sequence[Step]) -> None:
+    def __init__(self, first: First, steps: Sequence[Step]) -> None:
         self._first = first
         self._steps = steps
 
     def __call__(self, *sources: torch.Tensor) -> torch.Tensor:
-        return _apply(self._first(*sources), self._steps)
+        made = self._first(*sources)
+        tensor = made.made() if isinstance(made, Pointwise) else made
+        for name, arguments in self._steps:
+            tensor = _STEPS[name](tensor, *arguments)
+        return tensor
 
     def into(self, home: torch.Tensor, *sources: torch.Tensor) -> None:
         """Write the derived tensor to `home`. See Note [Copies without copies in between]."""
-        tensor = self._first(*sources)
+        made = self._first(*sources)
+        pending = made if isinstance(made, Pointwise) else Pointwise(_copy, (made,))
         for number, (name, arguments) in enumerate(self._steps):
-            if name == "pad" and _pad_into(home, tensor, arguments, self._steps[number + 1:]):
+            if name == "pad" and not any(arguments):
+                continue
+            if name == "pad" and _pad_into(home, pending, arguments, self._steps[number + 1:]):
                 return
-            tensor = _STEPS[name](tensor, *arguments)
-        if tensor.shape != home.shape or tensor.dtype != home.dtype:
-            raise CompileError(f"a derived weight came out as {_kind(tensor)}; {_kind(home)} was expected")
-        home.copy_(tensor)
+            pending = _step(pending, name, arguments)
+        found = pending.operands[0]
+        if found.shape != home.shape or found.dtype != home.dtype:
+            raise CompileError(f"a derived weight came out as {_kind(found)}; {_kind(home)} was expected")
+        pending.write(*pending.operands, out=home)
 
 
-def _apply(tensor: torch.Tensor, steps: Sequence[Step]) -> torch.Tensor:
-    for name, arguments in steps:
-        tensor = _STEPS[name](tensor, *arguments)
-    return tensor
+def _step(pending: Pointwise, name: str, arguments: Sequence[Any]) -> Pointwise:
+    if name in _VIEWS or pending.write is _copy:
+        return pending.seen(lambda tensor: _STEPS[name](tensor, *arguments))
+    return Pointwise(_copy, (_STEPS[name](pending.made(), *arguments),))
 
 
 def _kind(tensor: torch.Tensor) -> str:
     return f"{dtypes.name(tensor.dtype)}{list(tensor.shape)}"
 
 
-def _pad_into(home: torch.Tensor, tensor: torch.Tensor, amounts: Sequence[int], rest: Sequence[Step]) -> bool:
-    """Write `tensor`, padded at the end of one dim, cut into panels along it and permuted, to `home`.
+def _pad_into(home: torch.Tensor, pending: Pointwise, amounts: Sequence[int], rest: Sequence[Step]) -> bool:
+    """Write what is pending, padded at the end of one dim, cut into panels along it and permuted, to `home`.
 
-    False where `rest` of the steps does something else, or nothing is padded.
+    False where `rest` of the steps does something else.
     """
+    shape, dtype = pending.operands[0].shape, pending.operands[0].dtype
     padded = [position for position, amount in enumerate(amounts) if amount]
     if len(padded) != 1 or padded[0] % 2 == 0 or amounts[padded[0]] < 0 or not rest or rest[0][0] != "reshape":
         return False
-    dim = tensor.dim() - 1 - padded[0] // 2
+    dim = len(shape) - 1 - padded[0] // 2
     sizes, permutes = rest[0][1], rest[1:]
     panels, panel = (*sizes, 0, 0)[dim:dim + 2]
-    cut = (*tensor.shape[:dim], panels, panel, *tensor.shape[dim + 1:])
-    if sizes != cut or panels * panel != tensor.shape[dim] + amounts[padded[0]] or tensor.dtype != home.dtype:
+    cut = (*shape[:dim], panels, panel, *shape[dim + 1:])
+    if sizes != cut or panels * panel != shape[dim] + amounts[padded[0]] or dtype != home.dtype:
         return False
     for name, dims in reversed(permutes):
         if name != "permute" or sorted(dims) != list(range(home.dim())):
@@ -94,11 +134,13 @@ def _pad_into(home: torch.Tensor, tensor: torch.Tensor, amounts: Sequence[int], 
         home = home.permute([dims.index(d) for d in range(home.dim())])
     if home.shape != cut:
         return False
-    whole, left = divmod(tensor.shape[dim], panel)
-    home.narrow(dim, 0, whole).copy_(tensor.narrow(dim, 0, whole * panel).unflatten(dim, (whole, panel)))
+    whole, left = divmod(shape[dim], panel)
+    full = pending.seen(lambda tensor: tensor.narrow(dim, 0, whole * panel).unflatten(dim, (whole, panel)))
+    full.write(*full.operands, out=home.narrow(dim, 0, whole))
     home.narrow(dim, whole, panels - whole).zero_()
     if left:
-        home.select(dim, whole).narrow(dim, 0, left).copy_(tensor.narrow(dim, whole * panel, left))
+        last = pending.seen(lambda tensor: tensor.narrow(dim, whole * panel, left))
+        last.write(*last.operands, out=home.select(dim, whole).narrow(dim, 0, left))
     return True
 
 

@@ -11,7 +11,7 @@ from monograph.runtime import optimisers, probe
 from monograph.runtime.derive import Weights
 from monograph.runtime.execute import Executable
 from monograph.runtime.program import Derived
-from monograph.runtime.recipe import computation
+from monograph.runtime.recipe import Pointwise, computation
 from tests.runtime.programs import tensor_type, weight_program
 
 SIZES = [1, 3, 17, 256, 300, 5000]
@@ -273,6 +273,23 @@ def test_a_folded_weight_is_packed_by_the_same_steps():
     home = torch.empty(3, 3, 2)
     compute.into(home, w)
     assert torch.equal(home, computation({"steps": steps})(w * 2)) and torch.equal(compute(w), home)
+
+
+@pytest.mark.parametrize(("steps", "shape"), list(zip(PACKINGS, SHAPES, strict=True)))
+@pytest.mark.parametrize("more", [(), (("cast", ("bf16",)),), (("contiguous", ()),)])
+def test_a_pointwise_op_left_undone_is_done_on_the_way(steps, shape, more):
+    """An op that makes 1 of 0 and 0: zeros behind the end of a weight are not its operands."""
+    w, scale = torch.randn(shape), torch.randn(shape[0], *(1 for _ in shape[1:]))
+
+    def write(a, b, *, out):
+        torch.mul(a, b, out=out).add_(1)
+
+    compute = computation(
+        {"graph": "", "steps": [*steps, *more]}, lambda text: lambda w, s: Pointwise(write, (w, s.expand(w.shape))))
+    expected = computation({"steps": [*steps, *more]})(w * scale + 1)
+    home = torch.full_like(expected, torch.nan)
+    compute.into(home, w, scale)
+    assert torch.equal(home, expected) and torch.equal(compute(w, scale), expected)
 
 
 class Largest(TorchDispatchMode):
