@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 from monograph.ir.graph import Graph, Node
 from monograph.ir.verifier import verify
 from monograph.ops import infer
 from monograph.ops.text import parse
+from monograph.transform.bypass import bypass
+from monograph.transform.cse import cse
 from monograph.transform.dce import dce
+from monograph.transform.hoist import hoist
+from monograph.transform.propagate import propagate
+from monograph.transform.select import HEAVY, LIMIT, select
+from monograph.transform.sink import sink
+from monograph.transform.unroll import unroll
 
 
 def ops(graph: Graph) -> list[str]:
@@ -127,3 +136,400 @@ def test_dce_keeps_what_tells_a_symbol_and_only_that():
     }""")
     assert dce(graph)
     assert ops(graph) == ["mono.number", "full.default"]
+
+
+# --- propagate ----------------------------------------------------------------------------------
+
+def test_constants_are_evaluated():
+    graph = read("""graph {
+        %i = aten.full.default([], 2, dtype=i64)
+        %j = aten.add.Tensor(%i, 1)
+        %k = aten.remainder.Scalar(%j, 2)
+        return %j, %k
+    }""")
+    assert propagate(graph)
+    dce(graph)
+    assert ops(graph) == ["full.default", "full.default"]
+    assert [node.attributes["fill_value"] for node in graph.nodes] == [3, 1]
+
+
+def test_what_raises_is_left_to_raise():
+    graph = read("""graph {
+        %i = aten.full.default([], 2, dtype=i64)
+        %z = aten.full.default([], 0, dtype=i64)
+        %j = aten.floor_divide.default(%i, %z)
+        return %j
+    }""")
+    propagate(graph)
+    assert "floor_divide.default" in ops(graph)
+
+
+KNOWN = """graph {
+    input %x: f32[2]
+    input %q: bool[]
+    %p = aten.full.default([], TRUTH, dtype=bool)
+    %a = mono.cond(%p) {
+        then {
+            %b = aten.neg.default(%x)
+            %c = aten.exp.default(%b)
+            return %c
+        }
+        otherwise {
+            mono.check(%q, error="ValueError")
+            return %x
+        }
+    }
+    return %a
+}"""
+
+
+def test_a_known_branch_is_taken():
+    graph = read(KNOWN.replace("TRUTH", "True"))
+    assert propagate(graph)
+    dce(graph)
+    assert ops(graph) == ["neg.default", "exp.default"]
+    graph = read(KNOWN.replace("TRUTH", "False"))
+    assert propagate(graph)
+    dce(graph)
+    assert ops(graph) == ["mono.check"]
+    assert graph.outputs == [graph.inputs[0]]
+
+
+def test_a_branch_knows_its_predicate():
+    graph = read("""graph {
+        input %x: f32[2]
+        input %p: bool[]
+        input %q: bool[]
+        %both = aten.logical_and.default(%p, %q)
+        %a = mono.cond(%both) {
+            then {
+                %b = mono.cond(%q) {
+                    then {
+                        %c = aten.neg.default(%x)
+                        return %c
+                    }
+                    otherwise {
+                        return %x
+                    }
+                }
+                return %b
+            }
+            otherwise {
+                return %x
+            }
+        }
+        return %a
+    }""")
+    assert propagate(graph)
+    verify(graph, infer.result_types)
+    assert ops(only(graph, "mono.cond").regions[0]) == ["neg.default"]
+
+
+def test_a_loop_that_never_starts_gives_what_it_was_given():
+    graph = read(LOOP.replace("RETURN", "%s = mono.scalar(t)\n return %a, %i, %s, %as")
+                 .replace("input %n: i64[]", "%n = aten.full.default([], 9, dtype=i64)", 1))
+    assert propagate(graph)
+    verify(graph, infer.result_types)
+    dce(graph)
+    assert set(ops(graph)) == {"full.default"}
+    assert graph.outputs[0] is graph.inputs[0] and graph.outputs[3].tensor.shape == (0, 2)
+
+
+def test_a_flag_is_known_in_the_body_and_behind_the_loop():
+    graph = read("""graph {
+        input %x: f32[]
+        input %q: bool[]
+        %no = aten.full.default([], False, dtype=bool)
+        %y, %done = mono.while([%x, %no]) {
+            condition {
+                input %c: f32[]
+                input %d: bool[]
+                %go = aten.logical_not.default(%d)
+                return %go
+            }
+            body {
+                input %c: f32[]
+                input %d: bool[]
+                %e = mono.cond(%d) {
+                    then {
+                        return %c
+                    }
+                    otherwise {
+                        %f = aten.mul.Tensor(%c, 0.5)
+                        return %f
+                    }
+                }
+                %g = aten.lt.Scalar(%e, 1.0)
+                return %e, %g
+            }
+        }
+        return %y, %done
+    }""")
+    assert propagate(graph)
+    verify(graph, infer.result_types)
+    assert ops(only(graph, "mono.while").regions[1]) == ["mul.Tensor", "lt.Scalar"]
+    assert graph.outputs[1].node.attributes["fill_value"] is True
+
+
+def test_a_known_number_becomes_a_size():
+    graph = read("""graph {
+        symbol n: 0..
+        %k = aten.full.default([], 3, dtype=i64)
+        %n = mono.number(%k, symbol="n")
+        %a = aten.full.default([n, 2], 1.0)
+        %b = mono.scalar(%n)
+        return %a, %b
+    }""")
+    assert propagate(graph)
+    verify(graph, infer.result_types)
+    assert graph.outputs[0].tensor.shape == (3, 2) and graph.outputs[1].node.attributes["fill_value"] == 3
+
+
+def test_a_branch_taken_tells_the_size_it_gives():
+    graph = read("""graph {
+        symbol k: 0..
+        input %x: f32[3]
+        %p = aten.full.default([], True, dtype=bool)
+        %y: f32[k] = mono.cond(%p) {
+            then {
+                %s = aten.slice.Tensor(%x, 0, 1)
+                return %s
+            }
+            otherwise {
+                return %x
+            }
+        }
+        %z: f32[k] = aten.neg.default(%y)
+        return %z
+    }""")
+    assert propagate(graph)
+    verify(graph, infer.result_types)
+    assert graph.outputs[0].tensor.shape == (2,)
+
+
+def test_outputs_keep_the_strides_promised():
+    graph = parse(KNOWN.replace("TRUTH", "False").replace("input %x: f32[2]", "input %x: f32[2, strides=[5]]")
+                  .replace("%a = mono", "%a: f32[2, strides=[1]] = mono"))
+    assert propagate(graph)
+    verify(graph)
+    assert str(graph.outputs[0].type) == "f32[2, strides=[1]]"
+
+
+# --- bypass -------------------------------------------------------------------------------------
+
+def test_equal_results_and_truths_bypass_a_cond():
+    graph = read("""graph {
+        input %x: f32[2]
+        input %p: bool[]
+        %a, %yes, %no = mono.cond(%p) {
+            then {
+                %t = aten.full.default([], True, dtype=bool)
+                %f = aten.full.default([], False, dtype=bool)
+                return %x, %t, %f
+            }
+            otherwise {
+                %t = aten.full.default([], False, dtype=bool)
+                %f = aten.full.default([], True, dtype=bool)
+                return %x, %t, %f
+            }
+        }
+        return %a, %yes, %no
+    }""")
+    assert bypass(graph)
+    dce(graph)
+    assert graph.outputs[:2] == graph.inputs and ops(graph) == ["logical_not.default"]
+    assert not bypass(graph)
+
+
+def test_carries_that_never_change_are_outer_values():
+    graph = read(LOOP.replace("RETURN", "return %a, %b").replace("return %e, %f, %l", "return %c, %f, %l"))
+    assert bypass(graph)
+    dce(graph)
+    node = only(graph, "mono.while")
+    assert len(node.results) == 2 and graph.outputs[0] is graph.inputs[0]
+    assert graph.inputs[0] in node.regions[1].free_values()
+    assert not bypass(graph)
+
+
+def test_carries_that_are_always_equal_are_one():
+    graph = read(LOOP.replace("RETURN", "return %a, %b").replace("return %e, %f, %l", "return %e, %e, %l"))
+    assert bypass(graph)
+    dce(graph)
+    assert len(only(graph, "mono.while").results) == 2 and graph.outputs[0] is graph.outputs[1]
+
+
+# --- hoist --------------------------------------------------------------------------------------
+
+def test_invariant_work_leaves_nested_loops():
+    graph = read("""graph {
+        input %x: f32[2]
+        input %n: i64[]
+        input %q: i64[]
+        %y, %i = mono.while([%x, %n]) {
+            condition {
+                input %c: f32[2]
+                input %k: i64[]
+                %limit = aten.mul.Tensor(%q, 2)
+                %go = aten.lt.Tensor(%k, %limit)
+                return %go
+            }
+            body {
+                input %c: f32[2]
+                input %k: i64[]
+                %p = aten.gt.Scalar(%k, 0)
+                %d = mono.cond(%p) {
+                    then {
+                        %v = aten.view.default(%x, [2])
+                        %e = aten.exp.default(%v)
+                        %f = aten.add.Tensor(%c, %e)
+                        return %f
+                    }
+                    otherwise {
+                        %v = aten.view.default(%x, [2])
+                        %e = aten.exp.default(%v)
+                        %f = aten.sub.Tensor(%c, %e)
+                        return %f
+                    }
+                }
+                %l = aten.add.Tensor(%k, 1)
+                return %d, %l
+            }
+        }
+        return %y
+    }""")
+    assert hoist(graph)
+    verify(graph, infer.result_types)
+    assert ops(graph) == ["mul.Tensor", "view.default", "exp.default", "mono.while"]
+    cond = only(graph, "mono.cond")
+    assert [ops(region) for region in cond.regions] == [["add.Tensor"], ["sub.Tensor"]]
+    assert not hoist(graph)
+
+
+def test_views_and_what_raises_stay_in_a_loop():
+    graph = read(LOOP.replace("RETURN", "return %a, %b").replace(
+        "%e = aten.mul.Tensor(%c, 2)",
+        "%v = aten.view.default(%x, [2, 1])\n %w = aten.view.default(%v, [2])\n"
+        "%r = aten.floor_divide.default(%n, %n)\n %e = aten.mul.Tensor(%c, %w)"))
+    assert not hoist(graph)
+
+
+# --- select -------------------------------------------------------------------------------------
+
+def test_a_small_cond_is_a_choice():
+    graph = read(COND.replace("RETURN", "return %a, %b").replace("CHECK", ""))
+    assert select(graph)
+    verify(graph, infer.result_types)
+    assert ops(graph) == ["neg.default", "exp.default", "where.self", "where.self"]
+
+
+@pytest.mark.parametrize("change", [
+    ("CHECK", 'mono.check(%p, error="ValueError")'),
+    ("%d = aten.exp.default(%x)", "%d = aten.mm.default(%x, %x)"),
+    ("f32[2]", f"f32[{HEAVY * LIMIT}]"),
+])
+def test_a_cond_with_effects_or_much_work_stays(change: tuple[str, str]):
+    text = COND.replace("RETURN", "return %a, %b")
+    if "mm" in change[1]:
+        text = text.replace("f32[2]", "f32[2, 2]")
+    graph = read(text.replace(*change).replace("CHECK", ""))
+    assert not select(graph)
+
+
+@pytest.mark.parametrize(("type", "made"), [
+    ("f32[1]", ["ne.Scalar", "view.default"]), ("bool[]", []), ("i64[]", ["ne.Scalar"]),
+])
+def test_the_predicate_of_a_choice_is_a_flag(type: str, made: list[str]):
+    graph = read(COND.replace("RETURN", "return %a").replace("CHECK", "").replace("input %p: bool[]",
+                                                                                 f"input %p: {type}"))
+    dce(graph)
+    assert select(graph)
+    assert ops(graph) == ["neg.default", *made, "where.self"]
+
+
+# --- unroll, sink -------------------------------------------------------------------------------
+
+COUNTED = LOOP.replace("input %n: i64[]", "%n = aten.full.default([], START, dtype=i64)", 1)
+
+
+def test_a_short_loop_is_written_out():
+    graph = read(COUNTED.replace("RETURN", "return %a, %i, %as").replace("START", "1"))
+    assert unroll(graph)
+    verify(graph, infer.result_types)
+    assert ops(graph).count("mul.Tensor") == 2 and "mono.while" not in ops(graph)
+    assert graph.outputs[2].tensor.shape == (2, 2)
+
+
+def test_a_long_loop_stays():
+    graph = read(COUNTED.replace("RETURN", "return %a, %i").replace("START", "-100"))
+    assert not unroll(graph)
+
+
+def test_views_and_constants_sink_into_regions():
+    graph = read("""graph {
+        input %x: f32[2]
+        input %p: bool[]
+        %v = aten.view.default(%x, [2, 1])
+        %w = aten.permute.default(%v, [1, 0])
+        %o = aten.full.default([], 1.0)
+        %a = mono.cond(%p) {
+            then {
+                %b = aten.add.Tensor(%w, %o)
+                return %b
+            }
+            otherwise {
+                return %w
+            }
+        }
+        return %a
+    }""")
+    assert sink(graph)
+    verify(graph, infer.result_types)
+    dce(graph)
+    assert ops(graph) == ["mono.cond"]
+    assert ops(graph.nodes[0].regions[0]) == ["view.default", "permute.default", "full.default", "add.Tensor"]
+    assert not sink(graph)
+
+
+# --- cse ----------------------------------------------------------------------------------------
+
+def test_regions_share_what_stands_before_them_only():
+    graph = read("""graph {
+        input %x: f32[2]
+        input %p: bool[]
+        %e = aten.exp.default(%x)
+        %a = mono.cond(%p) {
+            then {
+                %f = aten.exp.default(%x)
+                %g = aten.neg.default(%f)
+                return %g
+            }
+            otherwise {
+                return %x
+            }
+        }
+        %h = aten.neg.default(%e)
+        return %a, %h
+    }""")
+    assert cse(graph)
+    verify(graph, infer.result_types)
+    assert ops(graph) == ["exp.default", "mono.cond", "neg.default"]
+    assert ops(graph.nodes[1].regions[0]) == ["neg.default"]
+
+
+def test_one_number_read_twice_has_one_name():
+    graph = read("""graph {
+        symbol n: 0..
+        symbol m: 0..
+        input %k: i64[]
+        %n = mono.number(%k, symbol="n")
+        %m = mono.number(%k, symbol="m")
+        %a = aten.full.default([n], 1.0)
+        %b = aten.full.default([m], 1.0)
+        %c = aten.add.Tensor(%a, %b)
+        %d = mono.scalar(%m)
+        return %c, %d
+    }""")
+    assert cse(graph)
+    verify(graph, infer.result_types)
+    assert ops(graph) == ["mono.number", "full.default", "add.Tensor", "mono.scalar"]
+    assert str(graph.outputs[0].type) == "f32[n]"
