@@ -40,8 +40,8 @@ __all__ = [
     "global_module_hooks", "gradient_edge", "impl_address", "is_composite", "is_plain", "kernels_only",
     "last_sequence", "llvmlite_library", "no_inference_mode", "no_torch_function", "overload", "plain_torch",
     "quiet_fakes", "run_fake", "schema_arguments", "set_grad_enabled", "set_version", "storage_address",
-    "storage_id", "storage_size", "storage_reference", "symbolic_fake_mode", "tensor_guards", "version", "without_onednn",
-    "without_saved_tensor_hooks",
+    "storage_id", "storage_reference", "storage_size", "symbolic_fake_mode", "tensor_guards", "version",
+    "without_onednn", "without_saved_tensor_hooks",
 ]
 
 

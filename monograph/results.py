@@ -77,7 +77,10 @@ def _results(text: Text, captured: Captured) -> list[str]:
 
 def _expression(text: Text, result: Result, captured: Captured) -> str:
     if isinstance(result, (Fresh, InputView)):
-        return _place(text, result, captured)
+        made = _place(text, result, captured)
+        if result.parameter:
+            return f"{text.name(torch.nn.Parameter)}({made}, {result.leaf})"
+        return f"{made}.detach().requires_grad_()" if result.leaf else made
     if isinstance(result, InputItself):
         return itself(text, captured.bindings[result.input])
     if isinstance(result, Literal):

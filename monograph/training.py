@@ -16,11 +16,12 @@ from typing import Any
 
 import torch
 
-from monograph.autodiff.partition import BackwardInput, split
+from monograph.autodiff.partition import BackwardInput, Partition, split
 from monograph.backend import Half, Run, compile_graph
 from monograph.capture.captured import Captured
 from monograph.config import Options
 from monograph.dispatch import Call
+from monograph.ir.boundary import Fresh, InputView
 from monograph.results import Finish, gatherer, placer
 from monograph.second_order import Again, refusal
 
@@ -37,11 +38,30 @@ class Plan:
     backward_inputs: list[BackwardInput]
     tangent_types: list[Any]                  # TensorType of each backward input that is a tangent, else None
     gradients: list[int]                      # forward input of each backward output
+    leaves: list[NewLeaf]                     # those of the last backward outputs
     origins: list[int]                        # per backward output: the results it comes from, as bits
     differentiable: list[int]                 # results that require grad, in order
     written: set[int]
     weights: list[Any]                        # per forward input: the tensor, None for an argument
     again: Again
+
+
+@dataclass
+class NewLeaf:
+    """A result that starts to require grad in the program, and gets a gradient from its other results. The tensor
+    exists before the call, so that autograd knows where the gradient goes; the call fills it. `saved`: the backward
+    reads its content."""
+
+    position: int
+    sizes: Any
+    strides: Any
+    dtype: torch.dtype
+    parameter: bool
+    saved: bool
+
+    def make(self) -> torch.Tensor:
+        blank = torch.empty_strided(self.sizes, self.strides, dtype=self.dtype)
+        return torch.nn.Parameter(blank) if self.parameter else blank.requires_grad_()
 
 
 @dataclass
@@ -51,6 +71,7 @@ class Box:
     plan: Plan
     inputs: list[Any]
     leaves: Sequence[Any]
+    made: list[torch.Tensor]
     results: list[Any] | None = None
 
 
@@ -70,13 +91,20 @@ def differentiable(
     forward = halves["forward"] = compile_graph(parts.forward, options, written=written)
     backward = halves["backward"] = compile_graph(parts.backward, options)
     plan = Plan(forward.run, backward.run, place, parts.backward_inputs, tangent_types, parts.gradients,
-                [_bits(joint.origins[number], order) for number in sorted(joint.gradients)],
+                [_new_leaf(captured, number, parts) for number in sorted(joint.leaf_gradients)],
+                [_bits(joint.origins[number], order) for number in sorted(joint.gradients)]
+                + [_bits(joint.leaf_origins[number], order) for number in sorted(joint.leaf_gradients)],
                 order, written, [b.tensor for b in captured.bindings if b.kind != "tangent"], again)
 
     def call(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        box = Box(plan, gather(leaves), leaves)
+        with torch.inference_mode(False):
+            made = [leaf.make() for leaf in plan.leaves]
+        box = Box(plan, gather(leaves), leaves, made)
+        sources = [box.inputs[number] for number in plan.gradients] + made
+        if not sources:                      # all that requires grad was made inside, and nobody sees it
+            sources = [torch.empty(0, requires_grad=True)]
         with torch.enable_grad():            # the user's own block may have been the only one to record
-            outputs = _Node.apply(box, *[box.inputs[number] for number in plan.gradients])
+            outputs = _Node.apply(box, *sources)
         results = box.results
         assert results is not None
         for position, output in zip(plan.differentiable, outputs):
@@ -97,10 +125,13 @@ class _Node(torch.autograd.Function):
         outputs = list(plan.forward(inputs))
         saved = [_saved(source, inputs, outputs, plan) for source in plan.backward_inputs]
         results = box.results = plan.place(inputs, outputs, box.leaves)
+        for leaf, made in zip(plan.leaves, box.made):
+            _fill(results, leaf.position, made)
         ctx.plan = plan
         ctx.arguments = [weakref.ref(tensor) for tensor, weight in zip(inputs, plan.weights) if weight is None]
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*saved)
+        # A new leaf counts its writes by itself: it is saved beside its content, to be checked with it.
+        ctx.save_for_backward(*saved, *[made for leaf, made in zip(plan.leaves, box.made) if leaf.saved])
         return tuple(results[position] for position in plan.differentiable)
 
     @staticmethod
@@ -116,9 +147,30 @@ class _Node(torch.autograd.Function):
         with torch.no_grad():
             computed: Sequence[Any] = plan.backward(values)
         if torch.is_grad_enabled():
+            if plan.leaves:
+                raise refusal()
             computed = plan.again.gradients(_inputs(ctx), plan.gradients, tangents, computed)
         # What the results in use do not depend on gets no gradient, as in eager, rather than zeros.
-        return (None, *[gradient if origin & used else None for gradient, origin in zip(computed, plan.origins)])
+        gradients = [gradient if origin & used else None for gradient, origin in zip(computed, plan.origins)]
+        return (None, *(gradients or [None]))
+
+
+def _new_leaf(captured: Captured, position: int, parts: Partition) -> NewLeaf:
+    """Where the gradient goes that the joint graph computes for a result."""
+    result = captured.boundary.results[position]
+    assert isinstance(result, Fresh | InputView)
+    kind, number = ("output", result.output) if isinstance(result, Fresh) else ("input", result.input)
+    saved = any((source.kind, source.position) == (kind, number) for source in parts.backward_inputs)
+    return NewLeaf(position, result.sizes, result.strides, result.dtype, result.parameter, saved)
+
+
+def _fill(results: list[Any], position: int, made: torch.Tensor) -> None:
+    """`made` takes the place, and the memory, of a result."""
+    given = results[position]
+    made.data = given.detach()
+    for other, result in enumerate(results):
+        if result is given:
+            results[other] = made
 
 
 def _bits(results: frozenset[int], order: Sequence[int]) -> int:

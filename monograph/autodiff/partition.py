@@ -39,7 +39,9 @@ class BackwardInput:
 
 @dataclass
 class Partition:
-    """`gradients[k]` is the number of the forward input that output k of the backward graph is the gradient of."""
+    """`gradients[k]` is the number of the forward input that output k of the backward graph is the gradient of.
+
+    After those come the gradients of new leaves, in the order of the results."""
 
     forward: Graph
     backward: Graph
@@ -58,8 +60,9 @@ def split(captured: Captured) -> Partition:
         if node.op.has(Trait.RANDOM) or (node.op.effects and not _depends(node, joint.tangents.values(), graph)):
             ahead |= _needed(node.results) | {node}
     gradients = {position: graph.outputs[output] for position, output in sorted(joint.gradients.items())}
-    saved = _saved(gradients.values(), ahead, graph, set(joint.tangents.values()))
-    return _build(captured, ahead, results, gradients, saved)
+    leaves = [graph.outputs[output] for _, output in sorted(joint.leaf_gradients.items())]
+    saved = _saved([*gradients.values(), *leaves], ahead, graph, set(joint.tangents.values()))
+    return _build(captured, ahead, results, gradients, leaves, saved)
 
 
 def _needed(values: Iterable[Value]) -> set[Node]:
@@ -109,7 +112,8 @@ def _definitions(graph: Graph) -> Iterable[Value]:
 
 
 def _build(
-    captured: Captured, ahead: set[Node], results: list[Value], gradients: dict[int, Value], saved: list[Value]
+    captured: Captured, ahead: set[Node], results: list[Value], gradients: dict[int, Value],
+    leaves: list[Value], saved: list[Value],
 ) -> Partition:
     graph, joint = captured.graph, captured.joint
     assert joint is not None
@@ -143,9 +147,10 @@ def _build(
         value = graph.inputs[position]
         partition.backward_inputs.append(BackwardInput("tangent", result))
         replayed[value] = backward.add_input(value.type, value.name, Source("tangent", str(result)))
-    later = _needed_until(gradients.values(), replayed)
+    wanted = [*gradients.values(), *leaves]
+    later = _needed_until(wanted, replayed)
     _copy(graph, backward, replayed, lambda node: node in later)
-    backward.outputs = [replayed[value] for value in gradients.values()]
+    backward.outputs = [replayed[value] for value in wanted]
     partition.gradients = [number[graph.inputs[position]] for position in gradients]
     return partition
 

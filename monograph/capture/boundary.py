@@ -25,7 +25,7 @@ from monograph.ir.graph import Graph, Value
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["Seal", "remove_dead"]
+__all__ = ["Seal", "is_new_leaf", "remove_dead"]
 
 
 class Seal:
@@ -80,22 +80,25 @@ class Seal:
 
     def place(self, leaf: torch.Tensor, number: int) -> Fresh | InputView:
         """Where a tensor made inside lies."""
-        storage, layout = self.tracer.memory.of(leaf), Layout.of(leaf)
+        tracer = self.tracer
+        storage, layout = tracer.memory.of(leaf), Layout.of(leaf)
         alone = storage.input is None and self.fresh[compat.storage_id(leaf)][1] is None
         if is_symbolic(layout.offset) and not alone:
             raise errors.DataDependentError("a result is a view at a place that only the run knows",
                                             loc=self.tracer.record.loc, hint="return a clone() of it")
         sizes, strides = dims(layout.sizes), dims(layout.strides)
+        new = id(leaf) not in tracer.by_fake
+        marks = layout.conj, layout.neg, new and is_new_leaf(leaf), new and isinstance(leaf, torch.nn.Parameter)
         if storage.input is not None:
             offset = layout.offset
             if layout.dtype == storage.layout.dtype:
                 offset -= storage.layout.offset
             else:
                 offset -= storage.layout.offset * storage.layout.dtype.itemsize // layout.dtype.itemsize
-            return InputView(storage.input, sizes, strides, offset, layout.dtype, number, layout.conj, layout.neg)
+            return InputView(storage.input, sizes, strides, offset, layout.dtype, number, *marks)
         output, whole = self.fresh[compat.storage_id(leaf)]
         offset = 0 if whole is None else layout.offset
-        return Fresh(output, sizes, strides, offset, layout.dtype, number, layout.conj, layout.neg)
+        return Fresh(output, sizes, strides, offset, layout.dtype, number, *marks)
 
     def _plan_fresh(self, leaves: list[Any]) -> None:
         """One graph output per storage made inside that a result lies in."""
@@ -130,6 +133,11 @@ class Seal:
         outputs.append(value)
         self.outputs[value] = len(outputs) - 1
         return len(outputs) - 1
+
+
+def is_new_leaf(tensor: torch.Tensor) -> bool:
+    """Whether a tensor that the program made requires grad without a history."""
+    return tensor.requires_grad and tensor.is_leaf
 
 
 def remove_dead(graph: Graph) -> set[int]:

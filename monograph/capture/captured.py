@@ -64,6 +64,7 @@ class JointInfo:
     `tangents[r] = i`: result `r` of the boundary requires grad and its gradient is graph input `i`.
     `gradients[i] = j`: graph output `j` is the gradient of graph input `i` (a parameter or an argument).
     `origins[i]`: the results that the gradient of graph input `i` comes from.
+    `leaf_gradients[r] = j`, `leaf_origins[r]`: the same of result `r`, a leaf that requires grad made by the program.
     `backward_start`: number of nodes recorded before the backward trace began; later nodes belong to the backward.
     Results absent from `tangents` are not differentiable.
     """
@@ -72,6 +73,8 @@ class JointInfo:
     tangents: dict[int, int] = field(default_factory=dict)
     gradients: dict[int, int] = field(default_factory=dict)
     origins: dict[int, frozenset[int]] = field(default_factory=dict)
+    leaf_gradients: dict[int, int] = field(default_factory=dict)
+    leaf_origins: dict[int, frozenset[int]] = field(default_factory=dict)
     backward_start: int = 0
 
 

@@ -15,7 +15,7 @@ from monograph.capture.boundary import Seal, remove_dead
 from monograph.capture.captured import Binding, Captured
 from monograph.capture.fn_mode import UserMode
 from monograph.capture.inputs import Restart
-from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_leaves
+from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_requirements
 from monograph.capture.names import Names
 from monograph.capture.state import Snapshot, clear_caches, reset_tensors
 from monograph.capture.tracer import Tracer
@@ -120,7 +120,7 @@ class _Attempt:
             seal = Seal(tracer, result)
             boundary = seal.run()
             refuse_input_history(tracer.entries)
-            refuse_new_leaves(seal, tracer.entries)
+            refuse_new_requirements(tracer.entries)
             results = differentiable(seal, boundary)
         if results and self.grad is not False:
             joint = record_backward(tracer, seal, boundary, results)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from monograph.capture.inputs import Entry
     from monograph.capture.tracer import Tracer
 
-__all__ = ["arrive", "differentiable", "record_backward", "refuse_input_history", "refuse_new_leaves"]
+__all__ = ["arrive", "differentiable", "record_backward", "refuse_input_history", "refuse_new_requirements"]
 
 
 class _Arrive(torch.autograd.Function):
@@ -62,23 +62,18 @@ def refuse_input_history(entries: list[Entry]) -> None:
                                           hint="write to a copy and return it")
 
 
-def refuse_new_leaves(seal: Seal, entries: list[Entry]) -> None:
-    """UnsupportedError where the caller would get a tensor that starts to require grad inside the program."""
+def refuse_new_requirements(entries: list[Entry]) -> None:
+    """UnsupportedError where an argument starts, or ceases, to require grad inside the program."""
     for entry in entries:
         if entry.source.kind == "argument" and entry.fake.requires_grad != entry.real.requires_grad:
             raise errors.UnsupportedError(f"the program changes whether {entry.source} requires grad",
                                           hint="call requires_grad_() outside of the compiled function")
-    for leaf in seal.leaves:
-        if isinstance(leaf, compat.FakeTensor) and leaf.requires_grad and leaf.is_leaf \
-                and id(leaf) not in seal.tracer.by_fake:
-            raise errors.UnsupportedError("a result is a leaf that requires grad",
-                                          hint="call requires_grad_() on the result outside of the compiled function")
 
 
 def differentiable(seal: Seal, boundary: Boundary) -> list[int]:
-    """Results that require grad: made by the program (an input handed back is not ours to differentiate)."""
+    """Results that require grad: made by the program (an input handed back is not ours to differentiate), no leaves."""
     return [number for number, (leaf, result) in enumerate(zip(seal.leaves, boundary.results, strict=True))
-            if isinstance(result, (Fresh, InputView)) and leaf.requires_grad]
+            if isinstance(result, (Fresh, InputView)) and leaf.requires_grad and not result.leaf]
 
 
 def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: list[int]) -> JointInfo:
@@ -90,6 +85,8 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
         joint.tangents[number] = len(tracer.graph.inputs) - 1
     sources = [entry for entry in tracer.entries if entry.leaf is not None or entry.real.requires_grad]
     wanted = [entry.real if entry.leaf is None else entry.leaf for entry in sources]
+    leaves = _new_leaves(seal, boundary)
+    wanted += leaves.values()
     if not wanted:
         return joint
     reached, nodes = _reached({number: seal.leaves[number] for number in results}, wanted)
@@ -103,12 +100,26 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
         for real, kept in hooks:
             real._backward_hooks = kept
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        for position, (entry, gradient) in enumerate(zip(sources, grads, strict=True)):
+        for position, (entry, gradient) in enumerate(zip(sources, grads)):
             if gradient is not None:
                 input = tracer.identity(entry)
                 joint.gradients[input] = _output(tracer, seal, gradient, entry.layout)
                 joint.origins[input] = reached[position]
+        for number, gradient, origin in zip(leaves, grads[len(sources):], reached[len(sources):]):
+            if gradient is not None:
+                joint.leaf_gradients[number] = _output(tracer, seal, gradient, Layout.of(leaves[number]))
+                joint.leaf_origins[number] = origin
     return joint
+
+
+def _new_leaves(seal: Seal, boundary: Boundary) -> dict[int, torch.Tensor]:
+    """Results that are leaves made by the program, each once."""
+    found: dict[int, torch.Tensor] = {}
+    for number, (leaf, result) in enumerate(zip(seal.leaves, boundary.results, strict=True)):
+        new = isinstance(result, (Fresh, InputView)) and result.leaf
+        if new and all(leaf is not other for other in found.values()):
+            found[number] = leaf
+    return found
 
 
 def _reached(

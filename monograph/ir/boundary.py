@@ -13,7 +13,8 @@
 Two `Fresh` results with the same `output` share one storage, as they did in eager. Offsets are in elements:
 of `Fresh` from the start of the output's storage, of `InputView` from the input's own first element
 (may be negative). Equal results with equal `object` number are one object. `conj` and `neg`: the result
-is torch's lazy conjugate or negative of the memory it lies over.
+is torch's lazy conjugate or negative of the memory it lies over. `leaf`: it starts to require grad in the program;
+`parameter`: it is an nn.Parameter.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class Fresh:
     object: int = -1
     conj: bool = False
     neg: bool = False
+    leaf: bool = False
+    parameter: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class InputView:
     object: int = -1
     conj: bool = False
     neg: bool = False
+    leaf: bool = False
+    parameter: bool = False
 
 
 @dataclass(frozen=True, slots=True)
