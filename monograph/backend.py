@@ -24,6 +24,7 @@ from monograph.config import Options
 from monograph.ir.graph import Graph
 from monograph.ir.types import TensorType
 from monograph.ops.evaluate import evaluate, special
+from monograph.runtime import heap
 from monograph.runtime.execute import Executable
 from monograph.schedule.kernel import Schedule
 from monograph.schedule.plan import plan
@@ -64,10 +65,13 @@ def compile_graph(graph: Graph, options: Options, *, written: Collection[int] = 
     """Optimise `graph` in place and make it runnable. `written`: inputs the program writes back to."""
     before = list(graph.inputs)
     watch = observer(options.debug_dir, graph) if options.debug_dir is not None and observer is not None else None
-    with workers.opened(_weight(graph) if options.backend == "llvm" else 0) as team:
+    weight = _weight(graph) if options.backend == "llvm" else 0
+    with workers.opened(weight) as team:
         half = _passes(graph, options, written, watch)
         if options.backend == "llvm":
             _native(half, options, team)
+    if weight >= workers.LARGE:
+        heap.give_back()            # before the first call makes copies of the weights
     if options.backend == "llvm" and watch is not None:
         watch.native(half.schedule, target.host())
     half.run = _select(before, graph, half.run)

@@ -32,7 +32,7 @@ from typing import Any
 from monograph.codegen.target import Target
 from monograph.errors import CompileError
 
-__all__ = ["Workers", "opened", "refused"]
+__all__ = ["LARGE", "Workers", "opened", "refused"]
 
 logger = logging.getLogger("monograph")
 
