@@ -33,6 +33,7 @@ from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
+    "BatchNorm",
     "DENSE_ONLY", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "PLAIN_TENSORS", "after_optimizer_step",
     "below_autograd", "composite_kernel", "current_backward_sequence", "decomposition", "device_modes",
     "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu", "fake_from_storage",
@@ -95,6 +96,9 @@ def global_module_hooks() -> dict[str, Any]:
              "_global_backward_pre_hooks")     # 2.13
     return {name.removeprefix("_global_"): getattr(_module, name) for name in names}
 
+
+BatchNorm: Any = torch.nn.modules.batchnorm._BatchNorm    # 2.13
+"""The class whose forward all batch norms share."""
 
 PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 

@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 
 from monograph import compat, errors
 from monograph.capture import blame
+from monograph.capture.averages import cumulative_averages
 from monograph.capture.boundary import Seal, remove_dead
 from monograph.capture.captured import Binding, Captured
 from monograph.capture.fn_mode import UserMode
@@ -71,7 +72,7 @@ class _Attempt:
         snapshot = Snapshot(self.roots)
         torch.clear_autocast_cache()          # of casts of the real parameters, then of those of fakes
         try:
-            with compat.quiet_fakes(), compat.without_saved_tensor_hooks():
+            with compat.quiet_fakes(), compat.without_saved_tensor_hooks(), cumulative_averages():
                 captured = self._trace()
         finally:
             torch.clear_autocast_cache()
