@@ -34,7 +34,7 @@ class CompiledFunction:
         self._dispatcher = Dispatcher(function, options, build, getattr(function, "__qualname__", "function"))
         functools.update_wrapper(self, function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._dispatcher(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

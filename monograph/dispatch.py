@@ -81,7 +81,7 @@ class Dispatcher:
     streak: int = 0
     warned: bool = False
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         for entry in self.entries:
             leaves = entry.guard.check(args, kwargs)
             if leaves is not None:

@@ -68,7 +68,7 @@ def _subclass(cls: type[nn.Module]) -> type:
     return found
 
 
-def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
     dispatcher, module, _ = self._monograph
     return dispatcher(*args, **kwargs)
 

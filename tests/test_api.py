@@ -330,3 +330,11 @@ def test_global_that_is_always_stored_first():
     for _ in range(3):
         assert fast(torch.ones(1)).item() == 3 and RECORD["n"] == 2
     assert not fast.recompiles
+
+
+def test_arguments_may_have_any_name():
+    def product(*, self, args, kwargs, function):
+        return self * args * kwargs * function
+
+    given = {name: torch.full((2,), 2.0) for name in ("self", "args", "kwargs", "function")}
+    equal(reference(product)(**given), torch.full((2,), 16.0))

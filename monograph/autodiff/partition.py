@@ -58,7 +58,7 @@ def split(captured: Captured) -> Partition:
     ahead = _needed(results)
     for node in graph.nodes:
         if node.op.has(Trait.RANDOM) or (node.op.effects and not _depends(node, joint.tangents.values(), graph)):
-            ahead |= _needed(node.results) | {node}
+            ahead |= _needed(node.inputs) | {node}
     gradients = {position: graph.outputs[output] for position, output in sorted(joint.gradients.items())}
     leaves = [graph.outputs[output] for _, output in sorted(joint.leaf_gradients.items())]
     saved = _saved([*gradients.values(), *leaves], ahead, graph, set(joint.tangents.values()))
@@ -80,7 +80,7 @@ def _needed(values: Iterable[Value]) -> set[Node]:
 
 def _depends(node: Node, positions: Iterable[int], graph: Graph) -> bool:
     tangents = {graph.inputs[position] for position in positions}
-    return any(value in tangents for inner in _needed(node.results) for value in inner.inputs)
+    return any(value in tangents for inner in (node, *_needed(node.inputs)) for value in inner.inputs)
 
 
 def _saved(gradients: Iterable[Value], ahead: set[Node], graph: Graph, tangents: set[int]) -> list[Value]:

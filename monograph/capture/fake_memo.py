@@ -1,6 +1,6 @@
 """What an op's result looks like, remembered.
 
-    key     ::= op, and for every argument its layout (tensors) or type and value
+    key     ::= op, default dtype, and for every argument its layout (tensors) or type and value
     Result  ::= fresh layout | view of argument i at a layout | None
 
 Torch's own cache of fake results costs several times what making the result costs. Only ops that write
@@ -18,6 +18,7 @@ import torch
 from monograph import compat
 from monograph.capture.layout import Layout
 from monograph.capture.views import NO_STEP
+from monograph.ops import families
 
 if TYPE_CHECKING:
     from monograph.capture.call import Call
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["key_of_call", "make", "remember"]
 
 LARGEST = 50_000        # entries
+INDEX = torch.ops.aten.index.Tensor
 _known: dict[Hashable, Recipe] = {}
 _dtypes: dict[Hashable, torch.dtype] = {}
 
@@ -49,14 +51,21 @@ class _Unhashable(Exception):
 
 def key_of_call(call: Call) -> Hashable | None:
     """The key of a call; None when its result is not remembered."""
-    if call.func in NO_STEP:
+    if call.func in NO_STEP or _sized_by_values(call):
         return None
     layouts = iter(call.layouts)
     try:
-        return (call.func, *(_key(value, layouts) for value in call.args),
+        return (call.func, torch.get_default_dtype(), *(_key(value, layouts) for value in call.args),
                 *((name, _key(value, layouts)) for name, value in call.kwargs.items()))
     except _Unhashable:
         return None
+
+
+def _sized_by_values(call: Call) -> bool:
+    """The numbers in an argument decide the size of the result; of an index, only those of a mask do."""
+    if torch.Tag.dynamic_output_shape not in call.func.tags:
+        return False
+    return call.func is not INDEX or any(layout.dtype in families.MASKS for layout in call.layouts[1:])
 
 
 def _key(value: Any, layouts: Any) -> Hashable:
@@ -141,7 +150,7 @@ def _alike(call: Call) -> Hashable | None:
     if any(isinstance(value, (list, tuple, torch.memory_format)) for value in others):
         return None
     numbers = tuple(type(value) if type(value) in (int, float) else value for value in others)
-    return call.func, len(call.layouts), first.dtype, tuple(call.kwargs), numbers
+    return call.func, torch.get_default_dtype(), len(call.layouts), first.dtype, tuple(call.kwargs), numbers
 
 
 def _remember_dtype(call: Call, leaves: list[Any]) -> None:

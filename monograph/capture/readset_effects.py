@@ -37,7 +37,7 @@ class Traced:
         self.argument_changes: list[tuple[Path, Any]] = []
         self.lazy = False                    # the function returned a generator: it ran to its end in the trace
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, /, *args: Any, **kwargs: Any) -> Any:
         self.reads.messages.clear()
         before = [(path, container, content(container)) for path, container in containers((args, kwargs))]
         try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from monograph import compat
 from monograph.capture import by_example
 from monograph.capture.layout import contiguous_strides
 
@@ -34,6 +35,16 @@ KEPT_WHOLE = frozenset({
 def as_in_eager(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     """Fake kernels that give other sizes than eager: ask eager."""
     return by_example.result_or_error(tracer.mode, func, args, kwargs, None)
+
+
+def index(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    """torch's fake kernel takes masks of bytes for places."""
+    if not any(isinstance(entry, torch.Tensor) and entry.dtype is torch.uint8 for entry in args[1]):
+        return NotImplemented
+    result = by_example.with_constants(tracer.mode, func, args, kwargs, tracer.known)
+    if result is NotImplemented:
+        raise compat.DynamicOutputShapeException(func)
+    return result
 
 
 def linear(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
@@ -64,7 +75,7 @@ def layer_norm(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     outer = x.dim() - len(normalised)
     if x.dtype not in FLOATS or not plain or not x.is_contiguous() or x.numel() == 0:
         return NotImplemented
-    if tuple(x.shape[outer:]) != normalised:
+    if not normalised or tuple(x.shape[outer:]) != normalised:
         return NotImplemented
     moments = (*x.shape[:outer], *(1 for _ in normalised))
     strides = contiguous_strides(moments)
@@ -77,6 +88,7 @@ def _is_channels_last(x: torch.Tensor) -> bool:
 
 
 TABLE: dict[Any, Rule] = {
+    aten.index.Tensor: index,
     aten.linear.default: linear,
     aten._native_batch_norm_legit_no_training.default: batch_norm_inference,
     aten.native_layer_norm.default: layer_norm,

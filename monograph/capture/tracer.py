@@ -29,7 +29,7 @@ from monograph.capture.storage import Storage
 from monograph.capture.twins import METADATA, written
 from monograph.capture.views import NO_STEP, Step
 from monograph.ir.graph import Graph, Source, Value
-from monograph.ir.op import Op, Trait
+from monograph.ir.op import Effect, Op, Trait
 from monograph.ir.types import TensorType
 from monograph.ops import table
 
@@ -242,6 +242,7 @@ class Tracer(TorchDispatchMode):
         result = self.fake_pure(call)
         leaves = tensors_of(result)
         if not leaves:
+            self._check_only(call)
             return result
         for leaf in leaves:
             self.check(leaf, call.name)
@@ -260,6 +261,12 @@ class Tracer(TorchDispatchMode):
             else:
                 self.memory.add(leaf, value).factory = not call.tensors
         return result
+
+    def _check_only(self, call: Call) -> None:
+        """Record an op that gives nothing but may raise on what its operands hold."""
+        op = table.of_overload(call.func)
+        if call.tensors and Effect.RAISES in op.effects:
+            self.record.node(op, self.encode(call.args), self.encode(call.kwargs), ())
 
     def node(self, op: Op, args: Any, kwargs: Any, types: list[Any], *, blank: bool = False) -> tuple[Value, ...]:
         """The results of a node of `op`; a random one may have been drawn before.

@@ -77,7 +77,8 @@ def run_node(node: Node, operands: Sequence[Any], symbols: Mapping[str, Any] | N
     if node.op.name in compat.DENSE_ONLY:
         operands = [x.contiguous() if isinstance(x, torch.Tensor) else x for x in operands]
     args, kwargs = table.unbind(node.op, _numbers(tuple(operands), symbols), _numbers(node.attributes, symbols))
-    return tuple(_flat(_function(node.op.name)(*args, **kwargs)))
+    result = _function(node.op.name)(*args, **kwargs)
+    return tuple(_flat(result)) if node.results else ()
 
 
 node = run_node

@@ -21,13 +21,17 @@ from monograph.ir.graph import Node
 from monograph.ir.types import TensorType
 from monograph.ops import templates
 
-__all__ = ["DTYPES", "FAMILIES", "KERNELS", "SCATTER", "TEMPLATE", "family", "family_of"]
+__all__ = ["DTYPES", "FAMILIES", "KERNELS", "MASKS", "SCATTER", "TEMPLATE", "family", "family_of"]
 
 # Element types that kernels compute with.
 DTYPES = frozenset({
     torch.float64, torch.float32, torch.bfloat16, torch.float16,
     torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
 })
+
+
+# Index types that choose elements by being true rather than by place.
+MASKS = frozenset({torch.bool, torch.uint8})
 
 
 def _aten(names: str) -> frozenset[str]:
@@ -115,8 +119,10 @@ def family_of(name: str) -> str:
 
 
 def family(node: Node) -> str:
-    """The family of a node; empty when its types keep it from a kernel."""
+    """The family of a node; empty when its types keep it from a kernel: no dtype of ours, or a mask as an index."""
     types = [value.type for value in (*node.inputs, *node.results)]
+    if node.op.name in GATHER and any(isinstance(type, TensorType) and type.dtype in MASKS for type in types[1:-1]):
+        return ""
     if all(not isinstance(type, TensorType) or type.dtype in DTYPES for type in types):
         return family_of(node.op.name)
     return ""

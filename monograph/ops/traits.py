@@ -67,6 +67,7 @@ RAISES = frozenset({
     "aten.floor_divide", "aten.remainder", "aten.fmod", "aten.div.Tensor_mode", "aten.div.Scalar_mode",
     "aten.linalg_cholesky", "aten.linalg_inv", "aten.linalg_solve",
     "aten._assert_async", "aten._functional_assert_async", "aten._assert_scalar", "aten.sym_constrain_range",
+    "aten._linalg_check_errors",
 })
 
 

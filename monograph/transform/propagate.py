@@ -111,10 +111,11 @@ class _Sweep:
         if node.op.name == FULL:
             return None
         scratch = Graph()
-        for value, tensor in zip(node.results, found, strict=True):
-            made = self.constant(tensor, Builder(scratch, loc=node.loc))
-            if made is None:
-                return None
+        constants = [self.constant(tensor, Builder(scratch, loc=node.loc)) for tensor in found]
+        if None in constants:
+            return None
+        for value, made, tensor in zip(node.results, constants, found, strict=True):
+            assert made is not None
             made.name = value.name
             self.mapping[value] = made
             known[made] = tensor
