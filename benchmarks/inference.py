@@ -5,7 +5,8 @@
     python -m benchmarks.inference --only BERT-base
 
 Every model runs in a process of its own, cold: nothing is read from a cache on disk. Contenders take turns in one
-process; a ratio is the median of 5 runs with the smallest and the largest.
+process; a ratio is the median of 5 runs with the smallest and the largest. Peak resident sets are those of processes
+that do nothing else, eager and compiled in turn: medians of 3.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import copy
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,7 @@ from benchmarks.timing import interleave, ratio
 from tests.compare import assert_same
 
 THREADS = 2
+PROCESSES = 3           # of each kind, for peak resident sets
 
 
 def measure(name: str, peers: bool) -> None:
@@ -94,6 +97,16 @@ def _child(*arguments: str) -> str:
     return done.stdout
 
 
+def _residents(name: str) -> str:
+    """Peak resident sets of fresh processes, in words."""
+    rounds = [{how: [int(word) for word in _child("--resident", name, how).split()] for how in ("eager", "compiled")}
+              for _ in range(PROCESSES)]
+    eager, ours = (statistics.median(found[how][0] for found in rounds) for how in ("eager", "compiled"))
+    _, weights = rounds[0]["compiled"]
+    return (f"  peak resident set: {ours / 1e6:.0f} MB against eager's {eager / 1e6:.0f} MB; the difference is "
+            f"{(ours - eager) / weights:.2f} copies of the weights ({weights / 1e6:.0f} MB)\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", action="store_true", help="also time torch.compile")
@@ -108,10 +121,7 @@ def main() -> None:
     else:
         for name in options.only or MODELS:
             print(_child("--measure", name, *(["--peers"] if options.peers else [])), end="")
-            eager, weights = map(int, _child("--resident", name, "eager").split())
-            ours, _ = map(int, _child("--resident", name, "compiled").split())
-            print(f"  peak resident set: {ours / 1e6:.0f} MB against eager's {eager / 1e6:.0f} MB; "
-                  f"the difference is {(ours - eager) / weights:.2f} copies of the weights\n", flush=True)
+            print(_residents(name), flush=True)
 
 
 if __name__ == "__main__":
