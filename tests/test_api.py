@@ -338,3 +338,15 @@ def test_arguments_may_have_any_name():
 
     given = {name: torch.full((2,), 2.0) for name in ("self", "args", "kwargs", "function")}
     equal(reference(product)(**given), torch.full((2,), 16.0))
+
+
+@pytest.mark.parametrize("lazily", (
+    lambda z: z.conj(), lambda z: z.conj().imag, lambda z: z.conj().imag[1:, ::2].T, lambda z: z[:1].conj().expand(3, 4),
+    lambda z: z.conj().imag.as_strided((3, 3), (2, 2), 1),
+))
+def test_lazy_conjugates_and_negatives_keep_their_strides(lazily):
+    fast = monograph.compile(lambda x: (x + 1, x.T * 2))
+    for _ in range(2):
+        given = lazily(torch.randn(4, 4, dtype=torch.complex64))
+        for got, want in zip(fast(given), (given + 1, given.T * 2), strict=True):
+            torch.testing.assert_close(got, want)

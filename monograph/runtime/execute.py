@@ -17,7 +17,7 @@ from monograph import compat
 from monograph.errors import DeviceError, InputError
 from monograph.ir import dtypes
 from monograph.ir.types import TensorType
-from monograph.runtime import abi, failure, library, native, threads
+from monograph.runtime import abi, failure, lazy, library, native, threads
 from monograph.runtime.abi import FrameWord, Status
 from monograph.runtime.derive import Policy, Weights
 from monograph.runtime.frame import Frame
@@ -268,8 +268,7 @@ def _check(types: Sequence[TensorType], tensors: Sequence[torch.Tensor]) -> list
         if not same or not _strides_fit(tensor, expected):
             found = f"{dtypes.name(tensor.dtype)}{list(tensor.shape)} with strides {tensor.stride()}"
             raise InputError(f"input {number} is {found}; {expected} was compiled for")
-        if tensor.is_conj() or tensor.is_neg():
-            tensor = tensor.resolve_conj().resolve_neg()
+        tensor = lazy.resolved(tensor)
         if tensor.numel() and not tensor.data_ptr():
             raise InputError(f"input {number} has no memory: its storage was emptied")
         checked.append(tensor)
