@@ -18,6 +18,7 @@ import contextvars
 import enum
 import functools
 import gc
+import logging
 import os
 import types
 from collections import OrderedDict, deque
@@ -54,7 +55,7 @@ class ReadSet:
         self.known: dict[int, tuple[Any, str]] = {}
         self.journal = Journal()
         self.functions = FunctionReads(self)
-        self.hooks = Hooks(self.read, self.absent, self.environment)
+        self.hooks = Hooks(self.read, self.absent, self.environment, self.listens)
         self.messages: list[Message] = []          # printed and warned by user code, in order
         self.arguments = arguments
         self.root = root
@@ -125,6 +126,11 @@ class ReadSet:
         """os.environ[key] was read."""
         self.facts.setdefault(("environ", key), Fact(
             f"environment variable {key}", "{0}({1})", (os.environ.get, key), "same", value))
+
+    def listens(self, logger: logging.Logger, level: int, enabled: bool) -> None:
+        """A logger was asked whether it handles records of a level."""
+        self.facts.setdefault(("logger", id(logger), level), Fact(
+            f"level {level} of logger {logger.name}", "{0}.isEnabledFor({1})", (logger, level), "same", enabled))
 
     # Attributes.
 

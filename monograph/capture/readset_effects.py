@@ -38,7 +38,8 @@ class Traced:
         self.lazy = False                    # the function returned a generator: it ran to its end in the trace
 
     def call(self, /, *args: Any, **kwargs: Any) -> Any:
-        self.reads.messages.clear()
+        # What is said once is not said again by another attempt at the trace.
+        self.reads.messages[:] = [message for message in self.reads.messages if message.once]
         before = [(path, container, content(container)) for path, container in containers((args, kwargs))]
         try:
             result = self.function(*args, **kwargs)
@@ -69,11 +70,15 @@ class Traced:
         paths = [path for path, _ in self.argument_changes]
         lazy, messages = self.lazy, tuple(self.reads.messages)
         writes = bool(places or paths or messages)
+        told: set[int] = set()               # messages said once that were said
 
         def replay(outcome: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             result, values, arguments, spoken = outcome if writes else (outcome, (), (), ())
-            for message, said in zip(messages, spoken):
-                message.say(said)
+            for number, (message, said) in enumerate(zip(messages, spoken)):
+                if number not in told:
+                    message.say(said)
+                if message.once:
+                    told.add(number)
             for (container, key), value in zip(places, values):
                 put(container, key, value)
             for path, value in zip(paths, arguments):

@@ -8,16 +8,19 @@ refused, because its reading would be frozen; what it prints and warns is kept, 
 from __future__ import annotations
 
 import builtins
+import logging
 import os
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from monograph.capture.readset_code import is_user_file
-from monograph.capture.readset_messages import Message, keep_print, keep_warn
+from monograph.capture.readset_logging import Logged, Stream, keep_enabled, keep_log
+from monograph.capture.readset_messages import Message, frozen, keep_print, keep_warn
 from monograph.errors import UnsupportedError
 from monograph.source import SourceLoc
 
@@ -35,12 +38,15 @@ Absent = Callable[[Any, str], None]
 
 class Hooks:
     """`read(object, name, value)` and `absent(object, name)` are called for the attributes of instances of hooked
-    classes, `environ(key, value or None)` for environment variables, in the thread that made this object."""
+    classes, `environ(key, value or None)` for environment variables, `listens(logger, level, answer)` for
+    loggers, in the thread that made this object."""
 
-    def __init__(self, read: Read, absent: Absent, environ: Callable[[str, str | None], None]) -> None:
+    def __init__(self, read: Read, absent: Absent, environ: Callable[[str, str | None], None],
+                 listens: Callable[[logging.Logger, int, bool], None]) -> None:
         self.read = read
         self.absent = absent
         self.environ = environ
+        self.listens = listens
         self.thread = threading.get_ident()
         self.patched: dict[type, tuple[str, bool, Any]] = {}
         self.refused: set[type] = set()
@@ -61,9 +67,19 @@ class Hooks:
             self._replace(time, name, self._clock(name, getattr(time, name)))
 
     def watch_messages(self, messages: list[Message]) -> None:
-        """Keep what user code prints and warns instead of saying it."""
+        """Keep what user code prints, warns, writes to a standard stream and logs instead of saying it."""
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is not None:
+                self._replace(sys, name, Stream(name, getattr(sys, name), self._user_frame, messages.append))
         self._replace(builtins, "print", keep_print(messages, self._user_frame, builtins.print))
         self._replace(warnings, "warn", keep_warn(messages, self._user_frame, warnings.warn))
+
+        def keep(message: Logged, frame: Any) -> None:
+            messages.append(replace(message, values=frozen(message.values, frame, "logged")))
+
+        self._replace(logging.Logger, "_log", keep_log(keep, self._is_user, logging.Logger._log))
+        self._replace(logging.Logger, "isEnabledFor",
+                      keep_enabled(self.listens, self._is_user, logging.Logger.isEnabledFor))
 
     def _replace(self, module: Any, name: str, function: Any) -> None:
         self.replaced.append((module, name, getattr(module, name)))
@@ -71,10 +87,12 @@ class Hooks:
 
     def _user_frame(self) -> Any:
         """The frame that called a replaced function, where it is user code in the traced thread; else None."""
-        if threading.get_ident() != self.thread:
-            return None
         frame = sys._getframe(2)
-        return frame if is_user_file(frame.f_code.co_filename) else None
+        return frame if self._is_user(frame) else None
+
+    def _is_user(self, frame: Any) -> bool:
+        """Whether `frame` is user code in the traced thread."""
+        return threading.get_ident() == self.thread and is_user_file(frame.f_code.co_filename)
 
     def uninstall(self) -> None:
         while self.replaced:
