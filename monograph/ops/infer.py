@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -26,7 +26,7 @@ from monograph.ir.symbolic import Dim, Expr
 from monograph.ir.types import ScalarType, TensorType, Type
 from monograph.ops import families, own, table
 
-__all__ = ["broadcast", "is_single", "result_types"]
+__all__ = ["broadcast", "environments", "fit", "is_single", "pool", "result_types"]
 
 SCALARS: dict[str, Any] = {"int": 1, "float": 1.0, "bool": True}
 
@@ -267,9 +267,9 @@ def _fitted(
 ) -> tuple[Type, ...]:
     if op.has(Trait.SYNC):
         raise UnsupportedError(f"the size of the result of {op.name} depends on values")
-    environments = _environments(symbols)
-    runs = [_static(_Call(op, tuple(operands), attributes, env), device) for env in environments]
-    pool = _candidates(operands, attributes)
+    probes = environments(symbols)
+    runs = [_static(_Call(op, tuple(operands), attributes, env), device) for env in probes]
+    known = _candidates(operands, attributes)
     results: list[Type] = []
     for versions in zip(*runs, strict=True):
         first = versions[0]
@@ -277,12 +277,12 @@ def _fitted(
             results.append(first)
             continue
         sizes = list(zip(*(version.shape for version in versions), strict=True))
-        shape = tuple(_fit(op, list(size), pool, symbols, environments) for size in sizes)
+        shape = tuple(fit(f"the result of {op.name}", list(size), known, symbols, probes) for size in sizes)
         results.append(TensorType(first.dtype, shape, device))
     return tuple(results)
 
 
-def _environments(symbols: Mapping[str, symbolic.Symbol]) -> list[dict[str, int]]:
+def environments(symbols: Mapping[str, symbolic.Symbol]) -> list[dict[str, int]]:
     """Several assignments within the symbols' ranges; the first is the base, then each symbol moves alone."""
     def value(symbol: symbolic.Symbol, probe: int) -> int:
         low = max(symbol.lo, 2)
@@ -300,15 +300,21 @@ def _candidates(operands: Sequence[Operand], attributes: Mapping[str, Attribute]
         if isinstance(value.type, TensorType):
             sizes += [size for size in value.type.shape if size not in sizes]
             sizes.append(value.type.numel)
-    pairs = itertools.combinations_with_replacement(sizes[:16], 2)
-    return [*sizes, *itertools.chain.from_iterable((a * b, a + b) for a, b in pairs)]
+    return pool(sizes)
 
 
-def _fit(
-    op: Op, sizes: list[Any], pool: Sequence[Dim], symbols: Mapping[str, symbolic.Symbol],
+def pool(sizes: Iterable[Dim]) -> list[Dim]:
+    """Dims to try first when sizes are fitted: the given ones, their sums and products."""
+    given = list(sizes)
+    pairs = itertools.combinations_with_replacement(given[:16], 2)
+    return [*given, *itertools.chain.from_iterable((a * b, a + b) for a, b in pairs)]
+
+
+def fit(
+    what: str, sizes: list[Any], pool: Sequence[Dim], symbols: Mapping[str, symbolic.Symbol],
     environments: Sequence[Mapping[str, int]],
 ) -> Dim:
-    """The Dim that has size `sizes[i]` under `environments[i]`."""
+    """The Dim that has size `sizes[i]` under `environments[i]`, for the values that `environments()` gives."""
     if len(set(sizes)) == 1:
         return sizes[0]
     linear: Dim = sizes[0]
@@ -320,4 +326,4 @@ def _fit(
     for candidate in (*pool, linear):
         if all(symbolic.evaluate(candidate, env) == size for env, size in zip(environments, sizes)):
             return candidate
-    raise UnsupportedError(f"no rule for the symbolic sizes of the result of {op.name}")
+    raise UnsupportedError(f"no rule for the symbolic sizes of {what}")
