@@ -149,3 +149,16 @@ def test_enable_grad_inside_no_grad():
         assert y.requires_grad and not z.requires_grad and not torch.is_grad_enabled()
     y.sum().backward()
     assert x.grad.item() == 3
+
+
+def test_attention_rows_without_a_key_have_gradient_zero():
+    q, k, v = (torch.randn(1, 2, 6, 8, requires_grad=True) for _ in range(3))
+    mask = torch.rand(6, 6) > 0.4
+    mask[2] = False
+
+    def attend(q, k, v):
+        return nn.functional.scaled_dot_product_attention(q, k, v, mask)
+
+    want = torch.autograd.grad(attend(q, k, v).sin().sum(), (q, k, v))
+    got = torch.autograd.grad(monograph.compile(attend)(q, k, v).sin().sum(), (q, k, v))
+    torch.testing.assert_close(got, want)

@@ -358,7 +358,11 @@ class _Share:
 
         body = tile.serial("p", 0, self.panels_out, panel)
         if self.logsumexp is not None:
-            value = self.op("add", load(self.highest, place), self.op("log", total))
+            highest = load(self.highest, place)
+            value = self.op("add", highest, self.op("log", total))
+            # the backward takes exp(score - this): -inf would make NaN of a row that is all masked
+            masked = op("eq", highest, self.number(-math.inf), dtype=torch.bool)
+            value = self.choose(masked, self.number(0), value)
             body += self.logsumexp(value, (*self.head, row))
         return body
 

@@ -66,8 +66,9 @@ def test_masks_broadcast_and_a_fully_masked_row_gives_zeros(shape, dtype):
     mask[..., 0, :] = False
     if dtype is not torch.bool:
         mask = torch.zeros(shape).masked_fill(~mask, -torch.inf)
-    out, _ = attend(q, k, v, mask)
+    out, lse = attend(q, k, v, mask)
     torch.testing.assert_close(out, F.scaled_dot_product_attention(q, k, v, mask), rtol=1e-5, atol=1e-5)
+    assert (lse[..., 0] == 0).all()      # as torch's backward wants it
 
 
 def test_heads_side_by_side_and_a_scale():
