@@ -33,7 +33,7 @@ from monograph.capture.readset import ReadSet
 from monograph.capture.readset_effects import Traced
 from monograph.config import Options
 from monograph.dispatch import Call, Entry, TraceFailed
-from monograph.errors import MonographError, UnsupportedError
+from monograph.errors import MonographError, UnsupportedError, WrongPath
 from monograph.ir.printer import print_graph
 from monograph.results import Finish, finisher
 from monograph.training import differentiable
@@ -83,6 +83,8 @@ def build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
             report.seconds[stage] = report.seconds.get(stage, 0.0) + seconds
     if "timing" in options.log:
         print("[monograph] " + ", ".join(f"{k} {v:.3f} s" for k, v in report.seconds.items()), file=sys.stderr)
+    if any(node.op.name == "mono.expect" for node in captured.graph.walk()):
+        call = _one_path(call)
     return Entry(capture.guard, _with_effects(call, capture.traced), report)
 
 
@@ -232,6 +234,19 @@ def _inference(gather: Callable[[Sequence[Any]], list[Any]], run: Run, finish: F
         return finish(inputs, run(inputs), leaves)
 
     return call
+
+
+def _one_path(call: Call) -> Call:
+    """A call that turns out to take another path than the program's has drawn no random number."""
+    def one_path(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        state = torch.get_rng_state()
+        try:
+            return call(leaves, args, kwargs)
+        except WrongPath:
+            torch.set_rng_state(state)
+            raise
+
+    return one_path
 
 
 def _with_effects(call: Call, traced: Traced) -> Call:

@@ -25,7 +25,7 @@ from monograph.capture.guards import Guard
 from monograph.capture.guards_ambient import modes_active
 from monograph.capture.readset_hooks import LOCK
 from monograph.config import Options
-from monograph.errors import CaptureError, DeviceError, UnsupportedError
+from monograph.errors import CaptureError, DeviceError, UnsupportedError, WrongPath
 
 __all__ = ["Call", "Dispatcher", "Entry", "Recompile", "TraceFailed"]
 
@@ -89,8 +89,31 @@ class Dispatcher:
                     self._promote(entry)
                 if self.streak:
                     self.streak = 0
-                return entry.run(leaves, args, kwargs)
+                try:
+                    return entry.run(leaves, args, kwargs)
+                except WrongPath as wrong:
+                    return self.another_path(entry, wrong, args, kwargs)
         return self.miss(args, kwargs)
+
+    def another_path(self, tried: Entry, wrong: WrongPath, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`tried` fits the call, but a value that its trace read differs: run or make the version for this one."""
+        for entry in self.entries:
+            leaves = entry.guard.check(args, kwargs) if entry is not tried else None
+            if leaves is not None:
+                try:
+                    result = entry.run(leaves, args, kwargs)
+                except WrongPath as another:
+                    wrong = another
+                    continue
+                self._promote(entry)
+                return result
+        with LOCK:
+            made, refusal = self._compile(args, kwargs, wrong)
+        if made is None:
+            return self._eager(args, kwargs, refusal)
+        leaves = made.guard.check(args, kwargs)
+        assert leaves is not None, made.guard.failures(args, kwargs)
+        return made.run(leaves, args, kwargs)
 
     def _promote(self, entry: Entry) -> None:
         self.entries = (entry, *(other for other in self.entries if other is not entry))
@@ -112,11 +135,15 @@ class Dispatcher:
         if leaves is None:
             leaves = entry.guard.check(args, kwargs)
             assert leaves is not None, entry.guard.failures(args, kwargs)
-        return entry.run(leaves, args, kwargs)
+        try:
+            return entry.run(leaves, args, kwargs)
+        except WrongPath as wrong:
+            return self.another_path(entry, wrong, args, kwargs)
 
-    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Entry | None, Exception | None]:
+    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any],
+                 wrong: WrongPath | None = None) -> tuple[Entry | None, Exception | None]:
         """A new entry, or why there is none. An interrupt leaves no entry behind."""
-        self._note(args, kwargs)
+        self._note(args, kwargs, wrong)
         if len(self.entries) >= LIMIT or self.streak >= STREAK:
             return None, TooMany(f"it was compiled {len(self.entries)} times, at last because of {self.recompiles[-1]}")
         self.streak += 1
@@ -151,11 +178,14 @@ class Dispatcher:
                 return entry, leaves
         return None, None
 
-    def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], wrong: WrongPath | None = None) -> None:
         """Remember why no entry fits, of the entries used last."""
         if not self.entries or self.streak >= STREAK and self.warned:
             return
-        recompile = Recompile(tuple(tuple(entry.guard.failures(args, kwargs)) for entry in self.entries[:STREAK]))
+        used = self.entries[:STREAK]
+        reasons = ((str(wrong),),) if wrong is not None else tuple(
+            tuple(entry.guard.failures(args, kwargs)) for entry in used)
+        recompile = Recompile(reasons)
         self.recompiles.append(recompile)
         if "recompiles" in self.options.log:
             print(f"[monograph] recompiling {self.name}: {recompile}", file=sys.stderr)

@@ -87,7 +87,7 @@ class WrongPath(Exception):
     def __init__(self, number: int, actual: tuple[Any, ...]) -> None:
         self.number = number
         self.actual = actual
-        super().__init__(f"read {number} gives {actual}")
+        super().__init__(f"value number {number} that the trace read is now {', '.join(map(str, actual))}")
 
 
 def exception_class(name: str) -> type[BaseException]:

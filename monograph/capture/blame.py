@@ -7,16 +7,18 @@ derivative they are, through autograd's sequence numbers.
 
 from __future__ import annotations
 
+import dis
 import linecache
 import os
 import sys
 from types import CodeType, FrameType
+from typing import Any
 
 import torch
 
 from monograph.source import SourceLoc
 
-__all__ = ["expression", "is_user_code", "location", "user_frame"]
+__all__ = ["asking_frame", "expression", "is_ours", "is_user_code", "location", "raises_at", "user_frame"]
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -34,12 +36,65 @@ def is_user_code(code: CodeType) -> bool:
     return known
 
 
+def is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(OURS)
+
+
 def user_frame(depth: int = 1) -> FrameType | None:
     """The innermost frame of the user's, starting `depth` callers up."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None and not is_user_code(frame.f_code):
         frame = frame.f_back
     return frame
+
+
+# Python files of torch that only pass a question on.
+PASS_ON = (TORCH + "_tensor.py", TORCH + "overrides.py", TORCH + "utils", TORCH + "_ops.py", TORCH + "_jit_internal.py",
+           TORCH + "_dynamo", TORCH + "_compile.py", TORCH + "_subclasses", TORCH + "autograd")
+
+
+def asking_frame(depth: int = 1) -> FrameType | None:
+    """The innermost frame, torch's own included, that may have asked for a value: the next one to convert."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and frame.f_code.co_filename.startswith((OURS, "<frozen", *PASS_ON)):
+        frame = frame.f_back
+    return frame
+
+
+def raises_at(code: CodeType, instruction: int) -> bool:
+    """Whether the instruction at byte offset `instruction` is a `raise`."""
+    return dis.opname[code.co_code[instruction]] in ("RAISE_VARARGS", "RERAISE")
+
+
+def raise_location(error: BaseException) -> SourceLoc | None:
+    """Where an exception was raised: the innermost line of its traceback."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return None
+    code = trace.tb_frame.f_code
+    return SourceLoc(code.co_filename, trace.tb_lineno, code.co_qualname)
+
+
+def may_be_caught() -> bool:
+    """Whether an exception raised here could meet a handler of the user's (`try`, or a `with` that looks at it)."""
+    frame = user_frame(2)
+    while frame is not None:
+        code = frame.f_code
+        if is_user_code(code) and _in_handler(code, frame.f_lasti):
+            return True
+        if code.co_filename.startswith(OURS) and code.co_name == "_trace":
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _in_handler(code: CodeType, instruction: int) -> bool:
+    if sys.version_info < (3, 11):       # it has no table of handlers: look for any at all
+        return any(entry.opname == "SETUP_FINALLY" for entry in dis.get_instructions(code))
+    table: Any = dis._parse_exception_table(code)      # type: ignore[attr-defined]
+    return any(entry.start <= instruction < entry.end for entry in table)
 
 
 def location(frame: FrameType | None) -> SourceLoc | None:

@@ -60,6 +60,15 @@ class Draws:
                 self._seed(state)
                 self.latest = state
 
+    def leave_region(self, known: dict[bytes, Any]) -> None:
+        """What was drawn in a region stays in it; `known` is what was before."""
+        if len(known) == len(self.known):
+            return
+        with compat.plain_torch():
+            self.known = known
+            torch.default_generator.manual_seed(next(self.ticks))
+            self.latest = torch.default_generator.get_state()
+
     def restore(self) -> None:
         torch.default_generator.set_state(self.start)
 

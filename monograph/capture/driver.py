@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -14,10 +15,14 @@ from monograph.capture import blame
 from monograph.capture.averages import cumulative_averages
 from monograph.capture.boundary import Seal, remove_dead
 from monograph.capture.captured import Binding, Captured
+from monograph.capture.conversions import Conversions
+from monograph.capture.convert.operators import entered
 from monograph.capture.fn_mode import UserMode
 from monograph.capture.inputs import Restart
 from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_requirements
 from monograph.capture.names import Names
+from monograph.capture.regions.errors import Asked, Fork, Unmergeable
+from monograph.capture.regions.operators import RegionOperators
 from monograph.capture.state import Snapshot, clear_caches, reset_tensors
 from monograph.capture.tracer import Tracer
 from monograph.capture.tree import is_size
@@ -40,21 +45,37 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
     """
     if dynamic:
         raise errors.UnsupportedError("dynamic sizes are not supported yet")
-    flat: set[int] = set()
-    while True:
-        alive: list[Any] = []
-        try:
-            return _Attempt(fn, args, kwargs, grad, hooks, flat, roots, alive).run()
-        except Restart as restart:
-            flat.add(restart.storage_id)
-        finally:
-            if not all(storage.expired() for storage in alive):
-                clear_caches()
+    plan = _Plan()
+    with plan.conversions:
+        while True:
+            alive: list[Any] = []
+            try:
+                return _Attempt(fn, args, kwargs, grad, hooks, plan, roots, alive).run()
+            except Restart as restart:
+                plan.flat.add(restart.storage_id)
+            except Asked as asked:
+                plan.conversions.convert(asked.code)
+            except Fork as fork:
+                plan.forks.add(fork.site)
+            except Unmergeable as why:
+                raise errors.UnsupportedError(str(why)) from None
+            finally:
+                if not all(storage.expired() for storage in alive):
+                    clear_caches()
+
+
+@dataclass
+class _Plan:
+    """What the attempts so far have taught."""
+
+    flat: set[int] = field(default_factory=set)         # real storages that must be flat bases
+    forks: set[Any] = field(default_factory=set)        # statements that take the path of this call
+    conversions: Conversions = field(default_factory=Conversions)
 
 
 class _Attempt:
     def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], grad: bool | None,
-                 hooks: Sequence[Hook], flat: set[int], roots: Sequence[Any] | None, alive: list[Any]) -> None:
+                 hooks: Sequence[Hook], plan: _Plan, roots: Sequence[Any] | None, alive: list[Any]) -> None:
         self.fn = fn
         self.grad = grad
         self.hooks = hooks
@@ -63,7 +84,13 @@ class _Attempt:
         self.paths = [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(self.call)[0]]
         self.roots = [fn, *self.leaves] if roots is None else list(roots)
         self.names = Names(self.roots)
-        self.tracer = Tracer(flat, self.names.source)
+        self.plan = plan
+        self.tracer = Tracer(plan.flat, self.names.source, lambda binding: binding.resolve(self.leaves))
+        self.tracer.can_convert = plan.conversions.can_convert
+        for hook in hooks:
+            watch = getattr(hook, "watch", None)
+            if watch is not None:
+                watch(self.tracer)
         self.tracer.memory.alive = alive
         self.tracer.graph.name = getattr(fn, "__name__", type(fn).__name__)
 
@@ -90,7 +117,7 @@ class _Attempt:
             args, kwargs = given = self._arguments()
             before, spec = pytree.tree_flatten(given)
             self.names.build()               # before the hooks, which would take it for reads of the user's code
-            with tracer, UserMode(tracer):
+            with tracer, UserMode(tracer), entered(RegionOperators(tracer, self.plan.forks)):
                 with ExitStack() as stack:
                     for hook in self.hooks:
                         stack.enter_context(hook)

@@ -17,7 +17,7 @@ from monograph import compat, errors
 from monograph.capture import blame, dynamic, handlers
 from monograph.capture.histories import cut
 from monograph.capture.inputs import flat_like
-from monograph.capture.number import TracedNumber, as_operands, number_dtype
+from monograph.capture.number import as_operands, number_dtype
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -59,7 +59,7 @@ class UserMode(TorchFunctionMode):
             raise self.leaves(func)
         if func is Tensor.tolist and isinstance(args[0], compat.FakeTensor):
             return self.tolist(args[0])
-        args = as_operands(func, args)
+        args, kwargs = as_operands(self.tracer, func, args, kwargs)
         if torch.is_grad_enabled():
             args, kwargs = cut(self.tracer, args, kwargs)
         if func in GIVES_NUMBER:
@@ -107,11 +107,14 @@ class UserMode(TorchFunctionMode):
         with torch._C.DisableTorchFunction(), torch.no_grad():
             if func is not Tensor.item:
                 tensor = self.comparison(func, args, kwargs)
-            if tensor is None or tensor.numel() != 1 or number_dtype(tensor.dtype) is None:
+            if tensor is None or tensor.numel() != 1:
+                return None
+            dtype = number_dtype(tensor.dtype)
+            if dtype is None:
                 return None
             if self.tracer.known(self.tracer.lift(tensor)) is not None:
                 return None
-            return TracedNumber(tensor.detach().reshape(()).clone())
+            return self.tracer.wrap(tensor.detach().reshape(()).to(dtype, copy=True))
 
     def comparison(self, func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
         """The tensor of one bool behind `equal` or `allclose`; None where torch would not compare elements."""
@@ -141,7 +144,4 @@ class UserMode(TorchFunctionMode):
     def tolist(self, tensor: torch.Tensor) -> Any:
         with torch._C.DisableTorchFunction():
             self.tracer.record.loc = blame.location(blame.user_frame(3))
-            value = self.tracer.known(tensor)
-        if value is None:
-            raise handlers.needs_value(torch.ops.aten._local_scalar_dense.default, None)
-        return value.tolist()
+            return self.tracer.ask_all(tensor)

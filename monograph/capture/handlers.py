@@ -44,19 +44,13 @@ def needs_value(func: Any, loc: SourceLoc | None) -> errors.DataDependentError:
 
 def ask(tracer: Tracer, call: Call) -> Any:
     """`.item()` and all that comes down to it: known when it depends on no input."""
-    value = tracer.known(call.tensors[0])
-    if value is None:
-        raise needs_value(call.func, tracer.record.loc)
-    return value.item()
+    return tracer.ask(call.tensors[0], call.func)
 
 
 def equal(tracer: Tracer, call: Call) -> Any:
     if call.tensors[0].shape != call.tensors[1].shape:
         return False
-    left, right = (tracer.known(tensor) for tensor in call.tensors)
-    if left is None or right is None:
-        raise needs_value(call.func, tracer.record.loc)
-    return torch.equal(left, right)
+    return tracer.ask((call.tensors[0] == call.tensors[1]).all())
 
 
 def batch_norm(tracer: Tracer, call: Call) -> Any:

@@ -14,7 +14,8 @@ from monograph import compat, errors
 from monograph.capture import views
 from monograph.capture.layout import Layout
 from monograph.capture.recorder import Recorder
-from monograph.capture.storage import Storage
+from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.storage import Place, Storage
 from monograph.ir.graph import Value
 
 __all__ = ["Memory"]
@@ -28,6 +29,8 @@ class Memory:
     def __init__(self, record: Recorder) -> None:
         self.record = record
         self.by_id: dict[int, Storage] = {}
+        self.starts: list[dict[int, tuple[Any, ...]]] = []     # where the regions being traced began
+        self.scopes: list[Any] = []      # their graphs
         self.alive: list[Any] = []       # weak references to all storages, to see what outlives the trace
 
     def find(self, tensor: torch.Tensor) -> Storage | None:
@@ -48,6 +51,11 @@ class Memory:
             self._remember_lazy(storage, lazy)
         self.by_id[compat.storage_id(tensor)] = storage
         self.alive.append(compat.storage_reference(tensor))
+        if input is not None:             # it was there before any region began
+            for start in self.starts:
+                start[compat.storage_id(tensor)] = storage.save()
+        elif self.scopes:
+            storage.scope = self.scopes[-1]
         return storage
 
     def _physical(self, layout: Layout, value: Value) -> tuple[Layout, Value]:
@@ -83,6 +91,10 @@ class Memory:
         return self.read_layout(self.of(tensor), Layout.of(tensor))
 
     def read_layout(self, storage: Storage, layout: Layout) -> Value:
+        if storage.scope is not None and storage.scope not in self.scopes:
+            raise Unmergeable("a tensor made in one branch or iteration is used outside of it")
+        if storage.places:
+            self._look(storage)
         if layout.key == storage.layout.key:
             return storage.value
         known = storage.cache.get(layout.key)
@@ -116,8 +128,14 @@ class Memory:
         self.write_layout(self.of(tensor), Layout.of(tensor), value)
 
     def write_layout(self, storage: Storage, layout: Layout, value: Value) -> None:
+        if storage.frozen:
+            raise Unmergeable(storage.frozen)
         base = self._put(storage, layout, value)
         storage.become(base, layout)
+        for place in storage.places:
+            old = self.read_layout(place.storage, place.layout)
+            self.write_layout(place.storage, place.layout, self.choose(place.predicate, base, old))
+        storage.seen = tuple(place.storage.version for place in storage.places)
         if layout.key != storage.layout.key:
             storage.cache[layout.key] = layout, value
 
@@ -139,6 +157,32 @@ class Memory:
         if len(storage.layout.sizes) == 1:
             return flat
         return views.flat_to_layout(self.record, storage.layout, flat)
+
+    # -- places ----------------------------------------------------------------------
+
+    def choose(self, predicate: Value, value: Value, otherwise: Value) -> Value:
+        type = value.tensor
+        return self.record.emit("aten.where.self", predicate, value, otherwise, sizes=type.shape, dtype=type.dtype)
+
+    def lies_at(self, storage: Storage, places: tuple[Place, ...]) -> None:
+        """`storage`, whose value is up to date, may be any of `places`."""
+        storage.places = places
+        storage.seen = tuple(place.storage.version for place in places)
+
+    def _look(self, storage: Storage) -> None:
+        """Bring the value of a storage up to date with the places it may be."""
+        for place in storage.places:
+            if place.storage.places:
+                self._look(place.storage)
+        now = tuple(place.storage.version for place in storage.places)
+        if now == storage.seen:
+            return
+        value = storage.value
+        for place, version, seen in zip(storage.places, now, storage.seen, strict=True):
+            if version != seen:
+                value = self.choose(place.predicate, self.read_layout(place.storage, place.layout), value)
+        storage.become(value)
+        storage.seen = now
 
     # -- growing ---------------------------------------------------------------------
 

@@ -1,26 +1,38 @@
-"""`.item()` of a traced tensor: a number that only the run knows.
+"""Python numbers that only the run knows: `.item()` of a traced tensor, and arithmetic on such numbers.
 
-It may be returned, kept in a result or an attribute, and combined by arithmetic with tensors of the
-dtype it came from. Whatever else Python does with it asks for its value, and is refused by name.
+    TracedNumber ::= tensor without dims: i64 (int), f64 (float) or bool
+
+Operators of Python give traced numbers again, by Python's rules. A tensor takes one where it takes a
+number (`as_operands`). Whoever asks for the value itself (`bool(n)`, `float(n)`, an index) is answered by
+the tracer: see `tracer.Tracer.ask`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from monograph.capture import handlers
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Tracer
 
 __all__ = ["TracedNumber", "as_operands", "number_dtype"]
 
-ASK = torch.ops.aten._local_scalar_dense.default
+KINDS: dict[torch.dtype, type] = {torch.int64: int, torch.float64: float, torch.bool: bool}
+DTYPES = {kind: dtype for dtype, kind in KINDS.items()}
+REDUCED = (torch.bfloat16, torch.float16)
 
-# Functions of tensors that take a number where they take a tensor, and do the same with either.
+# Functions of one tensor and one number that do the same with a tensor in the number's place.
 ARITHMETIC = frozenset("""
-    add sub mul div true_divide rsub add_ sub_ mul_ div_ gt lt ge le eq ne __radd__ __rsub__ __rmul__ __rdiv__
-    __rtruediv__ __gt__ __lt__ __ge__ __le__ __eq__ __ne__
+    add sub mul div true_divide rsub add_ sub_ mul_ div_ gt lt ge le eq ne pow fmod remainder floor_divide
+    __add__ __sub__ __mul__ __truediv__ __floordiv__ __mod__ __pow__ __radd__ __rsub__ __rmul__ __rdiv__ __rtruediv__
+    __rfloordiv__ __rmod__ __rpow__ __iadd__ __isub__ __imul__ __itruediv__ __gt__ __lt__ __ge__ __le__ __eq__ __ne__
+    greater less greater_equal less_equal not_equal multiply subtract divide
 """.split())
+COMPARES = frozenset("gt lt ge le eq ne __gt__ __lt__ __ge__ __le__ __eq__ __ne__ greater less greater_equal "
+                     "less_equal not_equal".split())
 
 
 def number_dtype(dtype: torch.dtype) -> torch.dtype | None:
@@ -32,42 +44,310 @@ def number_dtype(dtype: torch.dtype) -> torch.dtype | None:
     return torch.float64 if dtype.is_floating_point else torch.int64
 
 
+def kind_of(value: Any) -> type | None:
+    """int, float or bool, of a number traced or not; None for anything else."""
+    if isinstance(value, TracedNumber):
+        return value.kind
+    return type(value) if type(value) in DTYPES else None
+
+
 class TracedNumber:
-    """The number in `tensor`, a traced tensor of one element."""
+    """The number in `tensor`, a traced i64[], f64[] or bool[] that nobody writes to."""
 
-    __slots__ = ("tensor",)
+    __slots__ = ("tensor", "tracer")
 
-    def __init__(self, tensor: torch.Tensor) -> None:
+    def __init__(self, tracer: Tracer, tensor: torch.Tensor) -> None:
+        self.tracer = tracer
         self.tensor = tensor
 
-    def _ask(self, *_: Any, **__: Any) -> NoReturn:
-        raise handlers.needs_value(ASK, None)
+    @property
+    def kind(self) -> type:
+        return KINDS[self.tensor.dtype]
 
-    __bool__ = __int__ = __float__ = __index__ = __complex__ = __str__ = __repr__ = __format__ = _ask
-    __round__ = __trunc__ = __floor__ = __ceil__ = __neg__ = __pos__ = __abs__ = __invert__ = _ask
-    __hash__ = _ask
+    def _ask(self, *_: Any, **__: Any) -> Any:
+        return self.tracer.ask(self.tensor)
 
-    def _combine(self, other: Any) -> Any:
-        """Tensors know what to do; numbers ask."""
-        return NotImplemented if isinstance(other, torch.Tensor) else self._ask()
+    __index__ = _ask
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _combine
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _combine
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _combine
+    def __bool__(self) -> bool:
+        return bool(self.tracer.ask(self.truth().tensor))
+
+    def __float__(self) -> float:
+        return float(self._ask())
+
+    def __int__(self) -> int:
+        return int(self._ask())
+
+    def __complex__(self) -> complex:
+        return complex(self._ask())
+
+    def __str__(self) -> str:
+        return str(self._ask())
+
+    def __repr__(self) -> str:
+        return repr(self._ask())
+
+    def __format__(self, spec: str) -> str:
+        return format(self._ask(), spec)
+
+    def __hash__(self) -> int:
+        return hash(self._ask())
+
+    def __copy__(self) -> TracedNumber:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> TracedNumber:
+        return self
+
+    # -- arithmetic --------------------------------------------------------------------
+
+    def of(self, compute: Callable[..., torch.Tensor], *operands: Any) -> TracedNumber:
+        """`compute` on the tensors of `operands`, numbers traced or not."""
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            return TracedNumber(self.tracer, compute(*map(self.tracer.number_tensor, operands)))
+
+    def truth(self) -> TracedNumber:
+        return self if self.kind is bool else self.of(lambda x: x != 0, self)
+
+    def to(self, kind: type) -> TracedNumber:
+        """`int(n)`, `float(n)` or `bool(n)`."""
+        if kind is self.kind:
+            return self
+        if kind is bool:
+            return self.truth()
+        return self.of(lambda x: x.to(DTYPES[kind]), self)
+
+    def _other(self, other: Any) -> bool:
+        return kind_of(other) is not None
+
+    def _binary(self, other: Any, compute: Callable[..., torch.Tensor], swap: bool = False) -> Any:
+        if not self._other(other):
+            return NotImplemented
+        left, right = (other, self) if swap else (self, other)
+        wanted = float if float in (kind_of(left), kind_of(right)) else int
+        return self.of(lambda a, b: compute(a.to(DTYPES[wanted]), b.to(DTYPES[wanted])), left, right)
+
+    def _divide(self, other: Any, compute: Callable[..., torch.Tensor], swap: bool, message: str) -> Any:
+        """Python's divisions raise where torch gives inf or raises otherwise."""
+        if not self._other(other):
+            return NotImplemented
+        divisor = self if swap else other
+        if isinstance(divisor, TracedNumber):
+            self.tracer.check_value(divisor.truth().tensor, "ZeroDivisionError", message)
+        elif divisor == 0:
+            raise ZeroDivisionError(message)
+        return self._binary(other, compute, swap)
+
+    def _is_float(self, other: Any) -> bool:
+        return float in (self.kind, kind_of(other))
+
+    def __add__(self, other: Any) -> Any:
+        return self._binary(other, operator.add)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._binary(other, operator.add, True)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._binary(other, operator.sub)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._binary(other, operator.sub, True)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._binary(other, operator.mul)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._binary(other, operator.mul, True)
+
+    def _true_division(self, other: Any, swap: bool) -> Any:
+        message = "float division by zero" if self._is_float(other) else "division by zero"
+        return self._divide(other, lambda a, b: a.double() / b.double(), swap, message)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._true_division(other, False)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._true_division(other, True)
+
+    def _floor_division(self, other: Any, swap: bool) -> Any:
+        message = "float floor division by zero" if self._is_float(other) else "integer division or modulo by zero"
+        return self._divide(other, torch.floor_divide, swap, message)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._floor_division(other, False)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._floor_division(other, True)
+
+    def _modulo(self, other: Any, swap: bool) -> Any:
+        message = "float modulo" if self._is_float(other) else "integer modulo by zero"
+        return self._divide(other, torch.remainder, swap, message)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._modulo(other, False)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._modulo(other, True)
+
+    def __divmod__(self, other: Any) -> Any:
+        return (self // other, self % other) if self._other(other) else NotImplemented
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return (other // self, other % self) if self._other(other) else NotImplemented
+
+    def __pow__(self, other: Any) -> Any:
+        if type(other) is int and other >= 0 or type(other) is float and self.kind is float and other.is_integer():
+            return self._binary(other, torch.pow)
+        return self._ask() ** other if self._other(other) else NotImplemented
+
+    def __rpow__(self, other: Any) -> Any:
+        return other ** self._ask() if self._other(other) else NotImplemented
+
+    def __neg__(self) -> TracedNumber:
+        return self.of(torch.neg, self if self.kind is not bool else self.to(int))
+
+    def __pos__(self) -> TracedNumber:
+        return self if self.kind is not bool else self.to(int)
+
+    def __abs__(self) -> TracedNumber:
+        return self.of(torch.abs, +self)
+
+    def __invert__(self) -> Any:
+        return ~self._ask() if self.kind is float else self.of(torch.bitwise_not, +self)
+
+    def _bits(self, other: Any, compute: Callable[..., torch.Tensor], swap: bool = False) -> Any:
+        kinds = (self.kind, kind_of(other))
+        if not self._other(other) or float in kinds:
+            return NotImplemented
+        if kinds == (bool, bool):
+            return self.of(compute, *((other, self) if swap else (self, other)))
+        return self._binary(other, compute, swap)
+
+    def __and__(self, other: Any) -> Any:
+        return self._bits(other, torch.bitwise_and)
+
+    def __or__(self, other: Any) -> Any:
+        return self._bits(other, torch.bitwise_or)
+
+    def __xor__(self, other: Any) -> Any:
+        return self._bits(other, torch.bitwise_xor)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def _shift(self, other: Any, function: Callable[[Any, Any], Any], swap: bool) -> Any:
+        if not self._other(other):
+            return NotImplemented
+        return function(other, self._ask()) if swap else function(self._ask(), other)
+
+    def __lshift__(self, other: Any) -> Any:
+        return self._shift(other, operator.lshift, False)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return self._shift(other, operator.lshift, True)
+
+    def __rshift__(self, other: Any) -> Any:
+        return self._shift(other, operator.rshift, False)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return self._shift(other, operator.rshift, True)
+
+    # -- comparison --------------------------------------------------------------------
+
+    def __eq__(self, other: Any) -> Any:
+        return self._binary(other, operator.eq)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._binary(other, operator.ne)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._binary(other, operator.lt)
+
+    def __le__(self, other: Any) -> Any:
+        return self._binary(other, operator.le)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._binary(other, operator.gt)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._binary(other, operator.ge)
+
+    # -- rounding ----------------------------------------------------------------------
+
+    def _rounded(self, compute: Callable[[torch.Tensor], torch.Tensor]) -> TracedNumber:
+        return self.of(lambda x: compute(x).long(), self) if self.kind is float else +self
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self._rounded(torch.round) if digits is None else round(self._ask(), digits)
+
+    def __trunc__(self) -> TracedNumber:
+        return self._rounded(torch.trunc)
+
+    def __floor__(self) -> TracedNumber:
+        return self._rounded(torch.floor)
+
+    def __ceil__(self) -> TracedNumber:
+        return self._rounded(torch.ceil)
+
+    def is_integer(self) -> Any:
+        return self.of(lambda x: x == x.trunc(), self.to(float))
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Torch takes a number for a tensor that minds its own business; the function mode comes first."""
-        return func(*as_operands(func, args), **(kwargs or {}))
+        number = next(x for x in _flat((args, kwargs or {})) if isinstance(x, TracedNumber))
+        args, kwargs = as_operands(number.tracer, func, args, kwargs or {})
+        return func(*args, **kwargs)
 
 
-def as_operands(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`args` with tensors for traced numbers, where that changes nothing; asks for the value elsewhere."""
-    numbers = [arg for arg in args if isinstance(arg, TracedNumber)]
-    if not numbers:
-        return args
-    dtypes = {arg.tensor.dtype if isinstance(arg, TracedNumber) else arg.dtype
-              for arg in args if isinstance(arg, (TracedNumber, torch.Tensor))}
-    if getattr(func, "__name__", "") not in ARITHMETIC or len(dtypes) != 1:
-        numbers[0]._ask()
-    return tuple(arg.tensor if isinstance(arg, TracedNumber) else arg for arg in args)
+def _flat(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        for entry in value:
+            yield from _flat(entry)
+    elif isinstance(value, dict):
+        yield from _flat(list(value.values()))
+    elif isinstance(value, slice):
+        yield from _flat((value.start, value.stop, value.step))
+    else:
+        yield value
+
+
+def as_operands(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """The arguments of a torch function with tensors for traced numbers, where that changes nothing.
+
+    What is left is asked for: an integer as a size, anything else by its value.
+    """
+    if not any(isinstance(x, TracedNumber) for x in _flat((args, kwargs))):
+        return args, kwargs
+    name = getattr(func, "__name__", "")
+    if name in ARITHMETIC and len(args) == 2:
+        left, right = args
+        if isinstance(left, torch.Tensor) and isinstance(right, TracedNumber):
+            return _beside(tracer, name, left, right), kwargs
+        if isinstance(right, torch.Tensor) and isinstance(left, TracedNumber):
+            right, left = _beside(tracer, name, right, left)
+            return (left, right), kwargs
+    return _plain(args), _plain(kwargs)
+
+
+def _beside(tracer: Tracer, name: str, tensor: torch.Tensor, number: TracedNumber) -> tuple[Any, Any]:
+    """`tensor` and the number as a tensor that promotes as a Python number does."""
+    with torch._C.DisableTorchFunction():
+        dtype = torch.result_type(tensor, number.kind(1))
+        if dtype in REDUCED:                # torch computes with the number unrounded, as it does with f32[]
+            if not tensor.dim():
+                return tensor, number._ask()
+            dtype = torch.float32
+        operand = number.tensor if number.tensor.dtype == dtype else number.of(lambda x: x.to(dtype), number).tensor
+    return tensor, operand
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, TracedNumber):
+        return value._ask()
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(_plain(entry) for entry in value)
+    if type(value) is dict:
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, slice):
+        return slice(_plain(value.start), _plain(value.stop), _plain(value.step))
+    return value

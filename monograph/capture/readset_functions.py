@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from monograph.capture.conversions import original
 from monograph.capture.guards import Fact
 from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, names, quote
 
@@ -27,7 +28,7 @@ class FunctionReads:
         self.reads = reads
 
     def read(self, function: types.FunctionType, path: str) -> None:
-        code, name = function.__code__, function.__qualname__
+        code, name = original(function.__code__), function.__qualname__
         if not is_user_file(code.co_filename):
             self._library(code, function.__globals__)
             return

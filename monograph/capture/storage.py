@@ -5,11 +5,18 @@
 `value` is the content, shaped as `layout`. A write makes a new `value` and a new `version`; a read of
 another layout goes through `cache`, else `recipes` (see `views`). `save`/`load` let a region start from
 and return to a state.
+
+A storage with `places` stands for a tensor that lies in one of several storages, which only the run
+knows (after a branch, in a loop): its content is that of the place whose predicate holds, and a write to it
+writes there. It has a layout of its own, and remembers the versions of its places that `value` was read from.
+
+    Place ::= predicate (bool[])  Storage  Layout        at most one predicate holds; none: `value` is nobody else's
 """
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,7 +25,14 @@ from monograph.capture.layout import Layout, disjoint
 from monograph.capture.views import Step
 from monograph.ir.graph import Value
 
-__all__ = ["Storage"]
+__all__ = ["Place", "Storage"]
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    predicate: Value
+    storage: Storage
+    layout: Layout
+
 
 VERSIONS = itertools.count(1)     # unique over all storages: a restored state never looks like another one
 
@@ -26,7 +40,8 @@ VERSIONS = itertools.count(1)     # unique over all storages: a restored state n
 class Storage:
     """One storage of the traced program. `hold` keeps torch's storage, whose address is our key, alive."""
 
-    __slots__ = ("base", "cache", "factory", "hold", "input", "layout", "recipes", "value", "version")
+    __slots__ = ("base", "cache", "factory", "frozen", "hold", "input", "layout", "places", "recipes", "scope", "seen",
+                 "value", "version")
 
     def __init__(self, layout: Layout, value: Value, base: torch.Tensor, *, input: int | None = None) -> None:
         self.layout = layout
@@ -38,6 +53,10 @@ class Storage:
         self.version = 0
         self.cache: dict[Any, tuple[Layout, Value]] = {}
         self.recipes: dict[Any, Step] = {}
+        self.places: tuple[Place, ...] = ()
+        self.seen: tuple[int, ...] = ()     # versions of the places when `value` was theirs
+        self.frozen = ""                    # why it may not be written, if it may not
+        self.scope: Any = None              # the region whose values it holds; None: everybody may read it
 
     @property
     def written(self) -> bool:
@@ -65,9 +84,9 @@ class Storage:
         self.recipes[key] = step
 
     def save(self) -> tuple[Any, ...]:
-        return self.layout, self.value, self.version, dict(self.cache), dict(self.recipes)
+        return self.layout, self.value, self.version, dict(self.cache), dict(self.recipes), self.places, self.seen
 
     def load(self, state: tuple[Any, ...]) -> None:
-        self.layout, self.value, self.version, cache, recipes = state
+        self.layout, self.value, self.version, cache, recipes, self.places, self.seen = state
         self.cache, self.recipes = dict(cache), dict(recipes)
 

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from monograph import compat, errors
 from monograph.capture import blame, by_example, fake_memo, handlers, known, shape_rules, writes
+from monograph.capture.asking import Asking
 from monograph.capture.call import Call, flatten_result, result_type, tensors_of
 from monograph.capture.captured import Binding
 from monograph.capture.dims import dim, is_symbolic
@@ -39,10 +40,10 @@ LITERAL = torch.ops.aten.lift_fresh.default      # `torch.tensor(...)` hands its
 SMALL = 16        # literals of up to this many equal elements are written as `full`
 
 
-class Tracer(TorchDispatchMode):
+class Tracer(Asking, TorchDispatchMode):
     """One trace. `describe(real)` tells the source and path of a tensor met on the way."""
 
-    def __init__(self, flat: set[int], describe: Any) -> None:
+    def __init__(self, flat: set[int], describe: Any, resolve: Any) -> None:
         super().__init__()
         self.mode = compat.symbolic_fake_mode()
         self.graph = Graph()
@@ -52,6 +53,7 @@ class Tracer(TorchDispatchMode):
         self.draws = Draws(self.record)
         self.flat = flat                              # real storages that must be flat bases
         self.describe = describe
+        self.resolve = resolve                        # the real tensor behind a binding, in this call
         self.entries: list[Entry] = []
         self.by_real: dict[int, Entry] = {}           # id(real tensor)
         self.by_fake: dict[int, Entry] = {}           # id(fake tensor)

@@ -21,7 +21,7 @@ from monograph.ir.symbolic import Expr, Sum, Symbol
 from monograph.ir.types import ScalarType, TensorType
 from monograph.ops import own, table
 
-__all__ = ["bind_symbols", "evaluate", "lay_out", "node", "run_node", "special"]
+__all__ = ["bind_symbols", "evaluate", "lay_out", "node", "run_node", "run_nodes", "special"]
 
 Number: TypeAlias = int | float | bool | complex
 Result: TypeAlias = "torch.Tensor | Number | None"
@@ -82,6 +82,19 @@ def run_node(node: Node, operands: Sequence[Any], symbols: Mapping[str, Any] | N
 
 
 node = run_node
+
+
+def run_alone(node: Node, operands: Sequence[Any]) -> tuple[Result, ...]:
+    """`run_node` with none of the modes around that the process may be in."""
+    with compat.no_torch_function(), compat.kernels_only():
+        return run_node(node, operands)
+
+
+def run_nodes(nodes: Iterable[Node], values: dict[Value, Any], symbols: Symbols) -> None:
+    """Run nodes in order, regions too; `values` and `symbols` hold what is known before and grow by what is found."""
+    run = _Run(symbols, check=False)
+    for node in nodes:
+        run.store(node, run.run(node, values), values)
 
 
 def special(name: str) -> Callable[[Sequence[Any], Mapping[str, Any]], Any] | None:

@@ -13,7 +13,7 @@ import ast
 import itertools
 from collections.abc import Callable, Sequence
 
-from monograph.capture.convert import bound, jumps, match, scope, syntax
+from monograph.capture.convert import bound, jumps, liveness, match, scope, syntax
 from monograph.capture.convert.expressions import Expressions
 from monograph.capture.convert.syntax import at, load, operator, support, thunk
 
@@ -54,8 +54,10 @@ def convert_function(node: Function, outer: scope.Scope | None = None, has_class
 
 def _converted(body: Block, names: scope.Scope, place: ast.AST, counter: Callable[[], int], generator: bool = False,
                bare: bool = False) -> Block:
+    bound_in_source = scope.assigned(body)      # dead code makes a name local, too
     lowered = jumps.lower(body, generator, bare)
-    names.locals |= scope.assigned(lowered) - names.globals - names.nonlocals
+    names.locals |= (bound_in_source | scope.assigned(lowered)) - names.globals - names.nonlocals
+    liveness.mark(lowered, names.globals | names.nonlocals)
     converted = _Control(names, counter).block(lowered)
     declared = syntax.declare(names.locals - names.parameters, place)
     names.locals |= names.parameters
@@ -165,9 +167,13 @@ class _Control:
         declared = scope.declared(names & scope.assigned(body), self.scope, place)
         return [syntax.define(name, parameters, [*declared, *self.block(body)], place)], load(name)
 
-    def state(self, names: set[str], nodes: Sequence[ast.AST], place: ast.AST) -> ast.expr:
+    def state(self, names: set[str], nodes: Sequence[ast.AST], place: ast.AST, statement: ast.stmt) -> ast.expr:
+        """The variables of a statement; which of them nobody reads after it, and which no iteration before it sets them."""
         read = {name for name in scope.loaded(nodes) - names if not name.startswith(syntax.HIDDEN)}
-        return support("state", [self.named(names), self.named(read)], place)
+        live: frozenset[str] = getattr(statement, "live", frozenset(names))
+        entering: frozenset[str] = getattr(statement, "entering", live) | live
+        idle = [syntax.constant(" ".join(sorted(names - some))) for some in (live, entering)]
+        return support("state", [self.named(names), self.named(read), *idle], place)
 
     def named(self, names: set[str]) -> ast.expr:
         if not names:
@@ -176,7 +182,7 @@ class _Control:
 
     def do_If(self, node: ast.If, hoisted: Block) -> Block:
         names = scope.assigned([*node.body, *node.orelse])
-        state = self.state(names, [*node.body, *node.orelse], node.test)
+        state = self.state(names, [*node.body, *node.orelse], node.test, node)
         test = self.expressions.decide(node.test, hoisted)
         then, first = self.region("then", node.body, names, node)
         otherwise, second = self.region("else", node.orelse, names, node)
@@ -185,7 +191,7 @@ class _Control:
 
     def do_While(self, node: ast.While, hoisted: Block) -> Block:
         names = scope.assigned([node.test, *node.body])
-        state = self.state(names, [node.test, *node.body], node.test)
+        state = self.state(names, [node.test, *node.body], node.test, node)
         before, test = self.repeated(node.test)
         body, run = self.region("body", node.body, names, node)
         loop = operator("while_", [test, run, state, self.stop(node)], node.test)
@@ -205,7 +211,7 @@ class _Control:
     def do_For(self, node: ast.For, hoisted: Block) -> Block:
         targets = scope.assigned([node.target])
         names = targets | scope.assigned(node.body)
-        state = self.state(names, node.body, node.iter)
+        state = self.state(names, node.body, node.iter, node)
         items = self.expressions.convert(node.iter, hoisted)
         item = syntax.HIDDEN + "item"
         assign = at(ast.Assign([node.target], load(item), type_comment=None), node.target)

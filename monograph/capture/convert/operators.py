@@ -11,8 +11,8 @@
     unequal(left, right)                          left != right
     assert_(test, message)                        `message` is a thunk or None
     builtin(function)                             what to call in place of a builtin such as int, range, len
-    generated(function, lazy, eager, items)       what to hand to `function` for `(e for t in items if c)`: lazy(items) is
-                                                  a generator, eager(items) the same as a list, by for_ and if_
+    generated(function, lazy, eager, items)       what to hand to `function` for `(e for t in items if c)`: a generator,
+                                                  lazy(items), or the same as a list by for_ and if_, eager(items)
     search(function, lazy, loop, items)           function(e for t in items if c) where `function` may be any or all:
                                                   loop(items) is the bool, by for_ and if_, stopping where they do
 
@@ -64,6 +64,8 @@ class State:
     get: Callable[[], tuple[Any, ...]]
     set: Callable[[tuple[Any, ...]], None]
     read: Callable[[], tuple[Any, ...]]
+    dead: frozenset[str] = frozenset()       # names that nobody reads after the statement
+    local: frozenset[str] = frozenset()      # those among them that every iteration of a loop sets before it reads them
 
 
 class Operators:

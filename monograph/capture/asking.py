@@ -1,0 +1,117 @@
+"""The part of a tracer that Python asks: values, numbers, checks.
+
+    ask(tensor)     the number in a traced tensor: known when it depends on no input; else the function that asked is
+                    converted and the trace starts again; else it is read from this call (`paths`); else refused
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from monograph import compat, errors
+from monograph.capture import blame, handlers
+from monograph.capture.captured import Binding
+from monograph.capture.draws import Draws
+from monograph.capture.memory import Memory
+from monograph.capture.number import DTYPES, TracedNumber
+from monograph.capture.paths import Paths
+from monograph.capture.recorder import Recorder
+from monograph.capture.regions.errors import Asked
+from monograph.ir.graph import Graph, Value
+from monograph.ops import table
+
+__all__ = ["Asking"]
+
+ITEM = torch.ops.aten._local_scalar_dense.default
+
+
+class Asking:
+    graph: Graph
+    record: Recorder
+    memory: Memory
+    draws: Draws
+    bindings: list[Binding]
+    lift: Callable[[torch.Tensor], torch.Tensor]
+    known: Callable[[torch.Tensor], torch.Tensor | None]
+    fresh: Callable[..., torch.Tensor]
+    resolve: Callable[[Binding], torch.Tensor]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paths = Paths(self)                      # type: ignore[arg-type]
+        self.can_convert: Callable[[Any], bool] = lambda code: False
+        self.watched: Callable[[], Iterable[Any]] = lambda: ()       # containers that the trace has seen
+        self.count_messages: Callable[[], int] = lambda: 0           # prints, warnings so far
+
+    @property
+    def in_region(self) -> bool:
+        return self.record.graph is not self.graph
+
+    # -- values ------------------------------------------------------------------------
+
+    def ask(self, tensor: torch.Tensor, func: Any = ITEM) -> Any:
+        """The number in `tensor`, of one element, which `func` asks for."""
+        numbers = self.ask_all(tensor, func)
+        while isinstance(numbers, list):
+            numbers, = numbers
+        return numbers
+
+    def ask_all(self, tensor: torch.Tensor, func: Any = ITEM) -> Any:
+        """The numbers in `tensor`, nested as by `tolist()`."""
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            tensor = self.lift(tensor)
+            found = self.known(tensor)
+            if found is None:
+                error = handlers.needs_value(func, self.record.loc)
+                frame = blame.asking_frame()
+                if frame is not None and self.can_convert(frame.f_code):
+                    raise Asked(frame.f_code, error)
+                if not self.paths.can_read(tensor):
+                    raise error
+                found = self.paths.read(tensor)
+        with compat.plain_torch():
+            return found.tolist()
+
+    def refusal(self, what: str) -> errors.DataDependentError:
+        frame = blame.user_frame(2)
+        return errors.DataDependentError(what, loc=blame.location(frame) or self.record.loc, hint=handlers.HINT,
+                                         expression=blame.expression(frame))
+
+    # -- numbers -----------------------------------------------------------------------
+
+    def wrap(self, tensor: torch.Tensor) -> TracedNumber:
+        """The traced number in a traced i64[], f64[] or bool[]."""
+        return TracedNumber(self, self.lift(tensor))     # type: ignore[arg-type]
+
+    def number_tensor(self, number: Any) -> torch.Tensor:
+        """A number, traced or Python's, as a traced tensor without dims."""
+        if isinstance(number, TracedNumber):
+            return number.tensor
+        dtype = DTYPES[type(number)]
+        with compat.plain_torch():
+            fake = self.fresh((), (), dtype)
+        self.memory.add(fake, self.record.full((), number, dtype))
+        return fake
+
+    def number_of(self, when: Callable[[Callable[[Value], None]], None], kind: type) -> TracedNumber:
+        """A traced number whose value comes later: `when` gets the function to give it to."""
+        with compat.plain_torch():
+            fake = self.fresh((), (), DTYPES[kind])
+        when(lambda value: self.add_result(fake, value))
+        return TracedNumber(self, fake)                  # type: ignore[arg-type]
+
+    def add_result(self, fake: torch.Tensor, value: Value, frozen: bool = False) -> None:
+        storage = self.memory.add(fake, value)
+        if frozen:
+            storage.frozen = "a tensor is written that may be the same as another one after a loop"
+
+    # -- checks ------------------------------------------------------------------------
+
+    def check_value(self, ok: torch.Tensor, error: str, message: str | None) -> None:
+        """Raise `error(message)` at run time unless `ok` (bool[]) is true."""
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            value = self.memory.read(self.lift(ok))
+        self.record.node(table.lookup("mono.check"), (value,), {"error": error, "message": message}, ())

@@ -1,0 +1,48 @@
+"""The functions converted for one trace: which asked for a value, and the code put in their place."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any
+
+from monograph.capture.convert.compile import Unconvertible, convert, converted_from
+from monograph.capture.convert.swap import Swap, enclosing
+
+__all__ = ["Conversions", "original"]
+
+
+def original(code: CodeType) -> CodeType:
+    """The user's own code behind code that may be converted."""
+    return converted_from(code) or code
+
+
+class Conversions:
+    """Use as a context manager around all attempts at one trace; code is as it was afterwards."""
+
+    def __init__(self) -> None:
+        self.swap = Swap()
+        self.tried: dict[CodeType, str] = {}      # the user's code -> why it could not be converted, "" if it was
+
+    def __enter__(self) -> Conversions:
+        self.swap.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.swap.__exit__(*exception)
+
+    def can_convert(self, code: CodeType) -> bool:
+        """Whether the function that `code` belongs to has source and runs as it was written still."""
+        try:
+            old = enclosing(code)
+            if old in self.tried:
+                return False
+            convert(old)
+        except Unconvertible as reason:
+            self.tried[code] = str(reason)
+            return False
+        return True
+
+    def convert(self, code: CodeType) -> None:
+        old = enclosing(code)
+        found = self.swap.install(old, convert(old))
+        self.tried[old] = "" if found else "no function runs this code"

@@ -1,0 +1,74 @@
+"""Values read while tracing: what they are in this very call, and the check that they are so in later ones.
+
+Where neither a region nor a number of the program can stand for a value (a function without source, branches that
+leave different objects, an integer that Python itself needs), the program so far is evaluated on the real
+inputs and the trace goes on with the value found. A `mono.expect` node keeps it: a call in
+which the value differs raises WrongPath before anything is written, and is captured on its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph import compat
+from monograph.ir.graph import Value
+from monograph.ops import evaluate, table
+
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Tracer
+
+__all__ = ["Paths"]
+
+LONGEST = 64       # reads of one program
+LARGEST = 256      # elements of one read
+
+
+class Paths:
+    """The reads of one trace."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.reads: list[tuple[Any, ...]] = []
+        self.locs: list[Any] = []
+        self.values: dict[Value, Any] = {}       # of the nodes evaluated so far
+        self.symbols: dict[str, Any] = {}
+        self.done = 0                            # nodes of the graph that are
+        self.generator: torch.Tensor | None = None
+
+    def can_read(self, tensor: torch.Tensor) -> bool:
+        """Integers and truth values, outside of regions: a float would hold for one call only."""
+        tracer = self.tracer
+        if any(binding.kind == "tangent" for binding in tracer.bindings):
+            return False
+        return (not tracer.in_region and not tensor.dtype.is_floating_point
+                and not tensor.dtype.is_complex and tensor.numel() <= LARGEST and len(self.reads) < LONGEST)
+
+    def read(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The numbers of a traced tensor in this call."""
+        tracer = self.tracer
+        value = tracer.memory.read(tensor)
+        real = self._evaluate(value)
+        with compat.plain_torch():
+            numbers = tuple(real.reshape(-1).tolist())
+        number = len(self.reads)
+        self.reads.append(numbers)
+        self.locs.append(tracer.record.loc)
+        tracer.record.node(table.lookup("mono.expect"), (value,), {"value": numbers, "number": number}, ())
+        return real
+
+    def _evaluate(self, value: Value) -> torch.Tensor:
+        """Run what was recorded since the last read, in order, so that random draws are those of the call."""
+        tracer = self.tracer
+        with compat.plain_torch(), torch.random.fork_rng(devices=[]):
+            torch.default_generator.set_state(tracer.draws.start if self.generator is None else self.generator)
+            for binding, given in zip(tracer.bindings, tracer.graph.inputs, strict=True):
+                if given not in self.values:
+                    self.values[given] = tracer.resolve(binding)
+            evaluate.run_nodes(tracer.graph.nodes[self.done:], self.values, self.symbols)
+            self.done = len(tracer.graph.nodes)
+            self.generator = torch.default_generator.get_state()
+        found = self.values[value]
+        assert isinstance(found, torch.Tensor), value
+        return found

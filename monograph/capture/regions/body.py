@@ -1,0 +1,129 @@
+"""One branch or iteration: user code traced into a graph of its own, from a saved state.
+
+    Body ::= graph  variables after  objects after  memory after  storages written  exception raised
+
+Bodies of one statement start from the same state: storages, Python objects, variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph.capture import blame
+from monograph.capture.convert.operators import State
+from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.regions.objects import Objects
+from monograph.ir.graph import Graph
+from monograph.source import SourceLoc
+
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Tracer
+
+__all__ = ["Body", "Start"]
+
+
+@dataclass(eq=False)
+class Body:
+    graph: Graph
+    value: Any = None                         # what the thunk gave
+    variables: tuple[Any, ...] = ()
+    objects: dict[int, Any] = field(default_factory=dict)
+    memory: dict[int, Any] = field(default_factory=dict)
+    written: list[int] = field(default_factory=list)       # storages of the outside
+    raised: Exception | None = None
+
+
+class Start:
+    """The state in which a statement begins. Use `with start:` around everything that traces its bodies."""
+
+    def __init__(self, tracer: Tracer, state: State) -> None:
+        self.tracer = tracer
+        self.state = state
+        self.loc: SourceLoc | None = blame.location(blame.user_frame())
+        self.variables = state.get()
+        self.objects = Objects((*self.variables, *state.read()), tracer.watched())
+        self.memory = self.entry = tracer.memory.save()      # `entry`: what the body begins with
+        self.messages = tracer.count_messages()
+        self.draws = dict(tracer.draws.known)
+        self.bodies: list[Body] = []
+
+    def __enter__(self) -> Start:
+        self.tracer.memory.starts.append(self.memory)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        tracer = self.tracer
+        tracer.memory.starts.pop()
+        tracer.draws.leave_region(self.draws)
+
+    def reset(self, variables: tuple[Any, ...] | None = None) -> None:
+        """Back to the state of the beginning, but for the variables when given."""
+        self.objects.restore()
+        self.state.set(self.variables if variables is None else variables)
+        self.tracer.memory.load(self.memory)
+        self.entry = self.memory
+
+    def body(self, thunk: Callable[[], Any], name: str) -> Body:
+        """Trace `thunk`. A `raise` of the user's own ends the body."""
+        tracer = self.tracer
+        body = Body(Graph(name))
+        with self._recording(body):
+            try:
+                body.value = thunk()
+            except Exception as error:
+                if not is_users_own(error):      # perhaps no call takes this path
+                    raise Unmergeable(f"{type(error).__name__} on one path: {error}") from error
+                body.raised = error
+        if tracer.count_messages() != self.messages:
+            raise Unmergeable("something is printed, warned or logged on one path only")
+        body.variables = self.state.get()
+        body.objects = self.objects.now()
+        body.memory = tracer.memory.save()
+        body.written = [key for key in self.memory if body.memory[key][2] != self.entry[key][2]]
+        self.bodies.append(body)
+        return body
+
+    @contextmanager
+    def _recording(self, body: Body) -> Iterator[None]:
+        tracer = self.tracer
+        outer, tracer.record.graph = tracer.record.graph, body.graph
+        tracer.memory.scopes.append(body.graph)
+        try:
+            yield
+        finally:
+            tracer.memory.scopes.pop()
+            tracer.record.graph = outer
+
+    @contextmanager
+    def inside(self, body: Body) -> Iterator[None]:
+        """Record more at the end of a body, where memory is as the body left it."""
+        tracer = self.tracer
+        before = tracer.memory.save()
+        tracer.memory.load(body.memory)
+        try:
+            with self._recording(body):
+                yield
+        finally:
+            body.memory = tracer.memory.save()
+            tracer.memory.load(before)
+
+    def is_fresh(self, tensor: torch.Tensor) -> bool:
+        """Whether the storage of a tensor was made by one of the bodies."""
+        storage = self.tracer.memory.of(tensor)
+        return any(storage.scope is body.graph for body in self.bodies)
+
+
+def is_users_own(error: Exception) -> bool:
+    """Whether `error` comes from a `raise` or `assert` of the user's code rather than from something it called."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    code = trace.tb_frame.f_code
+    return blame.is_user_code(code) and blame.raises_at(code, trace.tb_lasti)

@@ -1,0 +1,152 @@
+"""Builtins called by name in converted code, for traced arguments.
+
+`replacement(operators, function)` gives what to call instead: the function itself for arguments that are not traced.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph.capture.number import TracedNumber
+from monograph.capture.regions.iterate import Counted, TracedRange
+
+if TYPE_CHECKING:
+    from monograph.capture.regions.operators import RegionOperators
+
+__all__ = ["EXHAUST", "replacement"]
+
+EXHAUST = (sum, min, max, list, tuple, sorted, set, frozenset, dict)       # they take all of a generator at once
+
+Function = Callable[..., Any]
+Rule = Callable[..., Any]
+
+
+def replacement(operators: RegionOperators, function: Function) -> Function:
+    try:
+        rule = RULES.get(function)
+    except TypeError:            # not hashable
+        return function
+    if rule is None:
+        return function
+    return lambda *args, **kwargs: rule(operators, *args, **kwargs)
+
+
+def number(operators: RegionOperators, value: Any, kind: type) -> Any:
+    """`kind(value)` for a traced tensor or number; NotImplemented for anything else."""
+    if isinstance(value, TracedNumber):
+        return value.to(kind)
+    if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_complex():
+        item = value.item()
+        return item.to(kind) if isinstance(item, TracedNumber) else kind(item)
+    return NotImplemented
+
+
+def _int(operators: RegionOperators, *args: Any, **kwargs: Any) -> Any:
+    found = number(operators, args[0], int) if len(args) == 1 and not kwargs else NotImplemented
+    return int(*args, **kwargs) if found is NotImplemented else found
+
+
+def _float(operators: RegionOperators, *args: Any) -> Any:
+    found = number(operators, args[0], float) if len(args) == 1 else NotImplemented
+    return float(*args) if found is NotImplemented else found
+
+
+def _bool(operators: RegionOperators, *args: Any) -> Any:
+    if len(args) != 1:
+        return bool(*args)
+    decided = operators.decide(args[0])
+    return operators.tracer.wrap(decided) if isinstance(decided, torch.Tensor) else decided
+
+
+def _len(operators: RegionOperators, value: Any) -> Any:
+    return value.count if isinstance(value, Counted) else len(value)
+
+
+def _range(operators: RegionOperators, *args: Any) -> Any:
+    args = tuple(_int(operators, arg) if isinstance(arg, (torch.Tensor, TracedNumber)) else arg for arg in args)
+    if not any(isinstance(arg, TracedNumber) for arg in args):
+        return range(*args)
+    start, stop, step = {1: (0, *args, 1), 2: (*args, 1)}.get(len(args), args)
+    if isinstance(step, TracedNumber):
+        step = int(step)
+    if step == 0:
+        return range(0, 1, 0)                  # Python's own error
+    return TracedRange(start, stop, step)
+
+
+def _enumerate(operators: RegionOperators, items: Any, start: int = 0) -> Any:
+    if not isinstance(items, Counted):
+        return enumerate(items, start)
+    return Counted(items.count, lambda index: (start + index, items.item(index)))
+
+
+def _reversed(operators: RegionOperators, items: Any) -> Any:
+    if not isinstance(items, Counted):
+        return reversed(items)
+    return Counted(items.count, lambda index: items.item(items.count - 1 - index))
+
+
+def _zip(operators: RegionOperators, *items: Any, **options: Any) -> Any:
+    if not items or not all(isinstance(entry, Counted) for entry in items) or options:
+        return zip(*items, **options)
+    return Counted(_extreme(operators, "min", *(entry.count for entry in items)),
+                   lambda index: tuple(entry.item(index) for entry in items))
+
+
+def _any(operators: RegionOperators, items: Any) -> Any:
+    found: Any = False
+    for entry in items:
+        found = operators.or_(found, functools.partial(_same, entry))
+        if found is True:
+            return True
+    return _bool(operators, found)
+
+
+def _all(operators: RegionOperators, items: Any) -> Any:
+    found: Any = True
+    for entry in items:
+        found = operators.and_(found, functools.partial(_same, entry))
+    return _bool(operators, found)
+
+
+def _extreme(operators: RegionOperators, name: str, *args: Any, **options: Any) -> Any:
+    """`min` or `max`: the first of several that no other beats."""
+    function: Function = getattr(builtins, name)
+    entries = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
+    key = options.get("key")
+    if len(args) == 1 and not isinstance(args[0], (list, tuple)) or not entries or set(options) - {"key"} or \
+            not any(isinstance(entry, (TracedNumber, torch.Tensor)) for entry in entries):
+        return function(*args, **options)
+    best = entries[0]
+    for entry in entries[1:]:
+        mine, other = (best, entry) if key is None else (key(best), key(entry))
+        better = other < mine if name == "min" else other > mine
+        best = operators.choose(better, functools.partial(_same, entry), functools.partial(_same, best))
+    return best
+
+
+def _min(operators: RegionOperators, *args: Any, **options: Any) -> Any:
+    return _extreme(operators, "min", *args, **options)
+
+
+def _max(operators: RegionOperators, *args: Any, **options: Any) -> Any:
+    return _extreme(operators, "max", *args, **options)
+
+
+def _isinstance(operators: RegionOperators, value: Any, kinds: Any) -> bool:
+    return isinstance(value.kind(), kinds) if isinstance(value, TracedNumber) else isinstance(value, kinds)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+RULES: dict[Any, Rule] = {
+    int: _int, float: _float, bool: _bool, len: _len, range: _range, enumerate: _enumerate, reversed: _reversed,
+    zip: _zip, any: _any, all: _all, min: _min, max: _max, isinstance: _isinstance,
+}

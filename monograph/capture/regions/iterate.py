@@ -1,0 +1,114 @@
+"""What `for` means over traced things, and asking a loop's test without leaving a trace.
+
+    Counted ::= count (a traced number)  item(index)          range(n) and what is built on it
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph.capture.convert.operators import State
+from monograph.capture.number import TracedNumber
+from monograph.capture.regions.body import Start
+
+if TYPE_CHECKING:
+    from monograph.capture.regions.operators import RegionOperators
+    from monograph.capture.tracer import Tracer
+
+__all__ = ["Counted", "TracedRange", "counted", "peek", "run_counted", "run_stoppable"]
+
+Thunk = Callable[[], Any]
+
+
+@dataclass
+class Counted:
+    """Something with a length that only the run knows and an entry at every index below it."""
+
+    count: Any
+    item: Callable[[Any], Any]
+
+
+class TracedRange(Counted):
+    """`range` of traced numbers."""
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        if (start, step) == (0, 1) and type(start) is int:
+            super().__init__(stop, lambda index: index)
+            return
+        distance = stop - start if not isinstance(step, TracedNumber) and step > 0 else start - stop
+        stride = step if not isinstance(step, TracedNumber) and step > 0 else -step
+        super().__init__((distance + (stride - 1)) // stride, lambda index: start + index * step)
+
+
+def counted(tracer: Tracer, items: Any) -> Counted | None:
+    """`items` as something counted, when its length is for the run to say."""
+    return items if isinstance(items, Counted) else None
+
+
+def run_counted(operators: RegionOperators, items: Counted, assign: Callable[[Any], None], body: Thunk, state: State,
+                stop: Thunk | None) -> None:
+    """`for target in items: body` as a loop over an index of our own."""
+    index: list[Any] = [0]
+
+    def put(values: tuple[Any, ...]) -> None:
+        *variables, index[0] = values
+        state.set(tuple(variables))
+
+    def step() -> None:
+        assign(items.item(index[0]))
+        body()
+        index[0] = index[0] + 1
+
+    whole = State((*state.names, "$index"), lambda: (*state.get(), index[0]), put, state.read,
+                  state.dead | {"$index"}, state.local)
+    operators.while_(lambda: index[0] < items.count, step, whole, stop)
+
+
+def run_stoppable(operators: RegionOperators, items: Iterator[Any], assign: Callable[[Any], None], body: Thunk,
+                  state: State, stop: Thunk) -> None:
+    """`for` over something of known length that a traced value may end early: the rest nests in a branch."""
+    seen: list[Any] = []
+
+    def at(position: int) -> tuple[Any, ...]:
+        while len(seen) <= position:
+            try:
+                seen.append(next(items))
+            except StopIteration:
+                return ()
+        return (seen[position],)
+
+    def run(position: int) -> None:
+        while entry := at(position):
+            assign(entry[0])
+            body()
+            position += 1
+            stopped = operators.decide(stop())
+            if isinstance(stopped, torch.Tensor):
+                operators.branch(stopped, lambda: None, functools.partial(run, position), state)
+                return
+            if stopped:
+                return
+
+    run(0)
+
+
+def peek(tracer: Tracer, test: Callable[[], bool | torch.Tensor], state: State) -> bool | torch.Tensor:
+    """What `test` gives now. Python's answer stands with what it did; a traced one is to be asked again."""
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        start = Start(tracer, state)
+    with start:
+        body = start.body(test, "test")
+        if body.raised is not None:
+            raise body.raised
+        if isinstance(body.value, torch.Tensor) or body.graph.nodes:
+            start.reset()
+    if isinstance(body.value, torch.Tensor):
+        found: torch.Tensor = body.value
+        return found
+    decided = test() if body.graph.nodes else body.value
+    return decided

@@ -1,0 +1,321 @@
+"""One state from the ends of two branches.
+
+    number, number of one kind   a result of the cond
+    the same object              itself
+    tensors made in the branches, in pairs    a result in a storage of its own; views of one another stay such
+    any other two tensors        a tensor that lies in one of two places (`storage.Place`)
+    lists, tuples, dicts of one structure     entry by entry
+    a variable without a value on one path    `Sometimes`: its value and whether it has one
+    anything else                Unmergeable
+
+Merging takes two rounds over the same variables: the first sees which storages meet which, the second makes
+the tensors. `slots` are the values the branches end with and what to do with each result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from monograph import compat
+from monograph.capture.convert.operators import UNBOUND, Perhaps
+from monograph.capture.layout import Layout, contiguous_strides
+from monograph.capture.number import TracedNumber, kind_of
+from monograph.capture.regions.body import Body, Start
+from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.storage import Place, Storage
+from monograph.capture.views import DynamicIndex, Step
+from monograph.ir.graph import Value
+
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Tracer
+
+__all__ = ["Merge", "Sometimes", "compact", "same", "split", "static_recipes"]
+
+Pair = tuple[int, int]
+OURS = "$"         # what names start with that are not the user's
+
+
+class Sometimes(Perhaps):
+    """`value`, where `bound` (a traced bool, or Python's) says that there is one."""
+
+    def __init__(self, tracer: Tracer, bound: Any, value: Any) -> None:
+        self.tracer = tracer
+        self.bound = bound
+        self.value = value
+
+    def read(self, message: str) -> Any:
+        if self.bound is False:
+            raise UnboundLocalError(message)
+        if self.bound is not True:
+            self.tracer.check_value(self.bound.tensor, "UnboundLocalError", message)
+        return self.value
+
+
+def split(value: Any) -> tuple[Any, Any]:
+    """Whether a variable has a value, and it; UNBOUND where it never has one."""
+    if value is UNBOUND:
+        return False, UNBOUND
+    return (value.bound, value.value) if isinstance(value, Sometimes) else (True, value)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether Python could not tell two values apart."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (int, float, complex, str, bytes)):
+        return bool(a == b) and str(a) == str(b) or a != a and b != b
+    return isinstance(a, (torch.Size, torch.dtype, torch.device)) and bool(a == b)
+
+
+def compact(layout: Layout) -> Layout:
+    """The layout of a storage of its own for what lies at `layout`: the same strides where they leave no gap."""
+    packed = Layout(layout.sizes, layout.strides, 0, layout.dtype)
+    return packed if packed.is_dense() else Layout(layout.sizes, contiguous_strides(layout.sizes), 0, layout.dtype)
+
+
+def static_recipes(recipes: dict[Any, Step]) -> dict[Any, Step]:
+    """The steps that hold outside of the region they were met in: those without a value in them."""
+    kept: dict[Any, Step] = {}
+    for key, step in recipes.items():
+        if not any(isinstance(entry, (DynamicIndex, Value)) for entry in pytree.tree_leaves((step.args, step.kwargs))):
+            kept[key] = step
+    return kept
+
+
+class Merge:
+    """Of `then` and `otherwise`, which began at `start`; `predicate` is true where `then` ran."""
+
+    def __init__(self, tracer: Tracer, start: Start, then: Body, otherwise: Body, predicate: Value) -> None:
+        self.tracer = tracer
+        self.start = start
+        self.bodies = (then, otherwise)
+        self.predicate = predicate
+        self.slots: list[tuple[Value, Value, Callable[[Value], None]]] = []
+        self.pairs: dict[Pair, set[Any]] = {}            # storages that meet, and the layouts at which
+        self.kinds: dict[Pair, str] = {}
+        self.made: dict[Pair, torch.Tensor] = {}         # by the ids of the two tensors
+        self.exported: dict[tuple[int, int], tuple[Storage, torch.Tensor]] = {}
+        self.late: list[Callable[[], None]] = []         # to do once all results are there
+        self.keep: list[Any] = []
+
+    def inside(self, side: int) -> AbstractContextManager[None]:
+        return self.start.inside(self.bodies[side])
+
+    # -- values ------------------------------------------------------------------------
+
+    def merge(self, a: Any, b: Any, name: str, *, look: bool) -> Any:
+        """The value of `name` after the statement; with `look` only see what meets what."""
+        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+            return self._look(a, b, name) if look else self._tensor(a, b)
+        if same(a, b):
+            return a
+        if any(x is UNBOUND or isinstance(x, Sometimes) for x in (a, b)):
+            return self._sometimes(a, b, name, look=look)
+        if kind_of(a) is not None and kind_of(b) is not None:
+            return a if look else self._number(a, b, name)
+        if type(a) is type(b) and type(a) in (list, tuple, dict) or _is_node(a) and type(a) is type(b):
+            left, spec = pytree.tree_flatten(a, is_leaf=lambda x: x is not a and not _is_node(x))
+            right, other = pytree.tree_flatten(b, is_leaf=lambda x: x is not b and not _is_node(x))
+            if spec == other:
+                return pytree.tree_unflatten(
+                    [self.merge(x, y, name, look=look) for x, y in zip(left, right, strict=True)], spec)
+        raise Unmergeable(f"{name} is a {type(a).__name__} on one path and a {type(b).__name__} on the other")
+
+    def _sometimes(self, a: Any, b: Any, name: str, *, look: bool) -> Any:
+        """A variable that has no value on some path. Names of our own are read where they have one only."""
+        (is_a, x), (is_b, y) = split(a), split(b)
+        if x is UNBOUND or y is UNBOUND:
+            value = self._one_sided(x if y is UNBOUND else y, 0 if y is UNBOUND else 1, look=look)
+        else:
+            value = self.merge(x, y, name, look=look)
+        if name.startswith(OURS):
+            return value
+        bound = self.merge(is_a, is_b, name, look=look)
+        return value if bound is True else Sometimes(self.tracer, bound, value)
+
+    def _one_sided(self, value: Any, side: int, *, look: bool) -> Any:
+        """What one branch left, for those who know that it ran."""
+        leaves, spec = pytree.tree_flatten(value)
+        if look:
+            return value
+        return pytree.tree_unflatten([self._one_sided_leaf(leaf, side) for leaf in leaves], spec)
+
+    def _one_sided_leaf(self, leaf: Any, side: int) -> Any:
+        if isinstance(leaf, TracedNumber):
+            zero = leaf.kind(0)
+            return self._number(leaf, zero, "") if side == 0 else self._number(zero, leaf, "")
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        key, layout = self._where(leaf)
+        if not self._is_fresh(key, side):
+            return leaf
+        known = self.made.get((id(leaf), id(None)))
+        if known is None:
+            self.keep.append(leaf)
+            known = self.made[id(leaf), id(None)] = self._view(self._export(key, side)[1], layout)
+        return known
+
+    def _number(self, a: Any, b: Any, name: str) -> TracedNumber:
+        kind = kind_of(a)
+        if kind is None or kind is not kind_of(b):
+            raise Unmergeable(f"{name} is a {type(a).__name__} on one path and a {type(b).__name__} on the other")
+        return self.tracer.number_of(lambda fill: self.slot(self._read_number(a, 0), self._read_number(b, 1), fill),
+                                     kind)
+
+    def _read_number(self, number: Any, side: int) -> Value:
+        with self.inside(side):
+            return self.tracer.memory.read(self.tracer.number_tensor(number))
+
+    def slot(self, a: Value, b: Value, fill: Callable[[Value], None]) -> None:
+        self.slots.append((a, b, fill))
+
+    # -- tensors -----------------------------------------------------------------------
+
+    def _where(self, tensor: torch.Tensor) -> tuple[int, Layout]:
+        tensor = self.tracer.lift(tensor)
+        return compat.storage_id(tensor), Layout.of(tensor)
+
+    def _look(self, a: torch.Tensor, b: torch.Tensor, name: str) -> torch.Tensor:
+        (p, at), (q, bt) = self._where(a), self._where(b)
+        if a is b or p == q and at.key == bt.key and not self._is_fresh(p, 0):
+            return a
+        if at.dtype != bt.dtype or at.key[0] != bt.key[0]:
+            raise Unmergeable(f"{name} is {at.dtype}{list(at.sizes)} on one path and {bt.dtype}{list(bt.sizes)} "
+                              "on the other")
+        if at.key[1] != bt.key[1] or (at.conj, at.neg) != (bt.conj, bt.neg) or at.conj or at.neg:
+            raise Unmergeable(f"{name} has strides {list(at.strides)} on one path and {list(bt.strides)} on the other")
+        self.pairs.setdefault((p, q), set()).add((at.key, bt.key))
+        return a
+
+    def _is_fresh(self, storage: int, side: int) -> bool:
+        return self.tracer.memory.by_id[storage].scope is self.bodies[side].graph
+
+    def settle(self) -> None:
+        """Between the rounds: which storages made in the branches are one storage afterwards."""
+        partners: tuple[dict[int, set[int]], ...] = ({}, {})
+        for p, q in self.pairs:
+            partners[0].setdefault(p, set()).add(q)
+            partners[1].setdefault(q, set()).add(p)
+        memory = self.tracer.memory.by_id
+        for (p, q), layouts in self.pairs.items():
+            paired = (self._is_fresh(p, 0) and self._is_fresh(q, 1) and len(partners[0][p]) == len(partners[1][q]) == 1
+                      and not memory[p].places and not memory[q].places)
+            if paired and len(layouts) == 1:
+                self.kinds[p, q] = "value"
+            elif paired and all(a == b for a, b in layouts) and memory[p].layout.key == memory[q].layout.key:
+                self.kinds[p, q] = "storage"
+
+    def _tensor(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        known = self.made.get((id(a), id(b)))
+        if known is not None:
+            return known
+        self.keep.append((a, b))
+        (p, at), (q, bt) = self._where(a), self._where(b)
+        if a is b or p == q and at.key == bt.key and not self._is_fresh(p, 0):
+            return a
+        kind = self.kinds.get((p, q))
+        if kind == "value":
+            made = self._fresh(compact(at))
+            self._result(made, self._read(a, 0), self._read(b, 1))
+        elif kind == "storage":
+            made = self._view(self._export(p, 0, q)[1], at)
+        else:
+            made = self._either(a, b, p, at, q, bt)
+        self.made[id(a), id(b)] = made
+        return made
+
+    def _read(self, tensor: torch.Tensor, side: int) -> Value:
+        with self.inside(side):
+            return self.tracer.memory.read(self.tracer.lift(tensor))
+
+    def _fresh(self, layout: Layout) -> torch.Tensor:
+        with compat.plain_torch():
+            return self.tracer.fresh(layout.sizes, layout.strides, layout.dtype)
+
+    def _result(self, made: torch.Tensor, a: Value, b: Value) -> None:
+        self.slot(a, b, lambda value: self.tracer.add_result(made, value))
+
+    def _view(self, base: torch.Tensor, layout: Layout) -> torch.Tensor:
+        args = (base, layout.sizes, layout.strides, layout.offset)
+        with compat.plain_torch():
+            view: torch.Tensor = compat.run_fake(self.tracer.mode, torch.ops.aten.as_strided.default, args, {})
+        return view
+
+    def _either(self, a: torch.Tensor, b: torch.Tensor, p: int, at: Layout, q: int, bt: Layout) -> torch.Tensor:
+        """A tensor that is `a` on one path and `b` on the other, and may be written through."""
+        made = self._fresh(compact(at))
+        places = [(self._export(p, 0)[0], at), (self._export(q, 1)[0], bt)]
+        self._result(made, self._read(a, 0), self._read(b, 1))
+
+        def join() -> None:
+            memory = self.tracer.memory
+            negative = self._negative()
+            (left, left_layout), (right, right_layout) = places
+            memory.lies_at(memory.of(made), (Place(self.predicate, left, left_layout),
+                                             Place(negative, right, right_layout)))
+        self.late.append(join)
+        return made
+
+    def _negative(self) -> Value:
+        return self.tracer.record.emit("aten.logical_not.default", self.predicate, sizes=(), dtype=torch.bool)
+
+    def _export(self, storage: int, side: int, other: int | None = None) -> tuple[Storage, torch.Tensor]:
+        """A storage made in one branch (and `other` in the other), as it is seen afterwards."""
+        memory = self.tracer.memory
+        inner = memory.by_id[storage]
+        if not self._is_fresh(storage, side):
+            return inner, inner.base
+        known = self.exported.get((storage, side))
+        if known is not None:
+            return known
+        layout = inner.layout
+        base = self._fresh(layout)
+        with self.inside(side):
+            mine, recipes = inner.value, static_recipes(inner.recipes)
+        if other is None:
+            with self.inside(1 - side):
+                partner = self.tracer.record.full(layout.sizes, 0, layout.dtype)
+        else:
+            with self.inside(1 - side):
+                partner = memory.by_id[other].value
+        made = Storage(layout, mine, base)
+        made.scope = memory.scopes[-1] if memory.scopes else None
+        made.recipes = recipes
+
+        def fill(value: Value) -> None:
+            made.value = value
+            memory.by_id[compat.storage_id(base)] = made
+            memory.alive.append(compat.storage_reference(base))
+        self.slot(*((mine, partner) if side == 0 else (partner, mine)), fill)
+        self.exported[storage, side] = made, base
+        if inner.places:
+            self._export_places(inner, made, side)
+        if other is not None:
+            self.exported[other, 1 - side] = made, base
+        return made, base
+
+    def _export_places(self, inner: Storage, made: Storage, side: int) -> None:
+        """A storage of one branch that may lie in several places: it lies there where the branch ran."""
+        places: list[Place] = []
+        memory = self.tracer.memory
+        keys = {id(storage): key for key, storage in memory.by_id.items()}
+        for place in inner.places:
+            with self.inside(1 - side):
+                never = self.tracer.record.full((), False, torch.bool)
+            target = self._export(keys[id(place.storage)], side)[0]
+
+            def fill(value: Value, target: Storage = target, layout: Layout = place.layout) -> None:
+                places.append(Place(value, target, layout))
+            self.slot(*((place.predicate, never) if side == 0 else (never, place.predicate)), fill)
+        self.late.append(lambda: memory.lies_at(made, tuple(places)))
+
+
+def _is_node(value: Any) -> bool:
+    return type(value) in pytree.SUPPORTED_NODES

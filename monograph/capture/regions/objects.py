@@ -1,0 +1,100 @@
+"""What a branch does to Python's own objects: their content before, put back between branches, compared after.
+
+Looked at are the lists, dicts, sets and attributes that can be reached from the variables of the statement, and
+what the trace watches anyway (`readset_journal`).
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from monograph.capture.convert.operators import Perhaps
+from monograph.capture.number import TracedNumber
+from monograph.capture.readset_journal import content
+
+__all__ = ["Objects"]
+
+DEEPEST = 6
+OURS = __name__.split(".")[0] + "."
+PLAIN = (torch.Tensor, TracedNumber, type, types.ModuleType, types.BuiltinFunctionType, torch.dtype, torch.device, str,
+         bytes, int, float, complex, bool, type(None), torch.Size)
+
+
+class Objects:
+    """Containers and their content at one moment."""
+
+    def __init__(self, roots: Iterable[Any], watched: Iterable[Any] = ()) -> None:
+        self.content: dict[int, tuple[Any, Any]] = {}
+        for container in watched:
+            self._add(container)
+        for root in roots:
+            self._visit(root, 0)
+
+    def _add(self, container: Any) -> bool:
+        if id(container) in self.content:
+            return False
+        self.content[id(container)] = (container, content(container))
+        return True
+
+    def _visit(self, value: Any, depth: int) -> None:
+        if isinstance(value, Perhaps):
+            value = vars(value).get("value")
+        if isinstance(value, PLAIN) or depth > DEEPEST or type(value).__module__.startswith(OURS):
+            return
+        if isinstance(value, (list, dict, set)):
+            if self._add(value):
+                for entry in (dict.values(value) if isinstance(value, dict) else value):
+                    self._visit(entry, depth + 1)
+        elif isinstance(value, (tuple, frozenset)):
+            for entry in value:
+                self._visit(entry, depth + 1)
+        elif isinstance(value, types.MethodType):
+            self._visit(value.__self__, depth)
+        elif isinstance(value, types.FunctionType):
+            for cell in value.__closure__ or ():
+                if self._add(cell):
+                    for entry in content(cell):
+                        self._visit(entry, depth + 1)
+        elif isinstance(getattr(value, "__dict__", None), dict) and not _is_of_torch(value):
+            deeper = depth if isinstance(value, torch.nn.Module) else depth + 1
+            if self._add(value.__dict__):
+                for entry in list(value.__dict__.values()):
+                    self._visit(entry, deeper)
+
+    def now(self) -> dict[int, Any]:
+        """The content of the same containers at present."""
+        return {key: content(container) for key, (container, _) in self.content.items()}
+
+    def restore(self) -> None:
+        for container, before in self.content.values():
+            refill(container, before)
+
+
+def refill(container: Any, value: Any) -> None:
+    """Give a container the content that `readset_journal.content` read from it."""
+    if isinstance(container, types.CellType):
+        if value:
+            container.cell_contents, = value
+        elif content(container):
+            del container.cell_contents
+    elif isinstance(container, dict):
+        if not (len(container) == len(value) and all(map(_same_item, container.items(), value.items()))):
+            container.clear()
+            container.update(value)
+    elif isinstance(container, list):
+        list.__setitem__(container, slice(None), value)
+    elif container != value:
+        container.clear()
+        container.update(value)
+
+
+def _same_item(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool:
+    return a[0] is b[0] and a[1] is b[1]
+
+
+def _is_of_torch(value: Any) -> bool:
+    return type(value).__module__.split(".")[0] == "torch" and not isinstance(value, torch.nn.Module)

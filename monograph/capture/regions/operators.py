@@ -1,0 +1,228 @@
+"""What converted code calls while it is traced: Python where Python can decide, a region of the graph otherwise."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph import compat
+from monograph.capture import blame
+from monograph.capture.convert.operators import Operators, State
+from monograph.capture.number import TracedNumber
+from monograph.capture.regions import builtins, iterate
+from monograph.capture.regions.cond import cond
+from monograph.capture.regions.errors import Fork, Unmergeable
+from monograph.capture.regions.loop import loop
+
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Tracer
+
+__all__ = ["RegionOperators"]
+
+Thunk = Callable[[], Any]
+NOTHING = State((), lambda: (), lambda values: None, lambda: ())
+
+
+class RegionOperators(Operators):
+    def __init__(self, tracer: Tracer, forks: set[Any]) -> None:
+        self.tracer = tracer
+        self.forks = forks          # statements at which no region can stand for what the branches leave
+
+    # -- deciding ----------------------------------------------------------------------
+
+    def decide(self, value: Any) -> bool | torch.Tensor:
+        """The truth of a value: Python's, or a traced bool[]."""
+        if isinstance(value, TracedNumber):
+            value = value.truth().tensor
+        if not isinstance(value, torch.Tensor):
+            return bool(value)
+        if value.numel() != 1:
+            return bool(value)                   # torch raises
+        tracer = self.tracer
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            fake = tracer.lift(value)
+            known = tracer.known(fake)
+            if known is not None:
+                with compat.plain_torch():
+                    return bool(known.item())
+            truth = fake if fake.dtype is torch.bool else fake != 0
+            return truth if not truth.dim() else truth.reshape(())
+
+    def branch(self, predicate: torch.Tensor, then: Thunk, otherwise: Thunk, state: State) -> Any:
+        """`then()` or `otherwise()`; a fork where a region will not do."""
+        site = _site("if")
+        if site in self.forks:
+            return then() if self.read(predicate, site) else otherwise()
+        try:
+            return cond(self.tracer, predicate, then, otherwise, state)
+        except Unmergeable as why:
+            if self.tracer.in_region:
+                raise                            # the statement around it forks
+            raise Fork(site, str(why)) from None
+
+    def read(self, predicate: torch.Tensor, site: Any) -> bool:
+        """The truth of `predicate` in this call, at a statement that forks."""
+        if not self.tracer.paths.can_read(predicate):
+            raise self.tracer.refusal(f"`{blame.expression(blame.user_frame(2))}` decides what a region cannot hold")
+        with compat.plain_torch():
+            return bool(self.tracer.paths.read(predicate).item())
+
+    # -- statements --------------------------------------------------------------------
+
+    def if_(self, test: Any, then: Thunk, otherwise: Thunk, state: State) -> None:
+        decided = self.decide(test)
+        if isinstance(decided, bool):
+            then() if decided else otherwise()
+        else:
+            self.branch(decided, then, otherwise, state)
+
+    def while_(self, test: Thunk, body: Thunk, state: State, stop: Thunk | None) -> None:
+        def go_on() -> Any:
+            return test() if stop is None else self.and_(self.not_(stop()), test)
+
+        site = _site("while")
+        while True:
+            decided = self.peek(go_on, state)
+            if isinstance(decided, bool):
+                if not decided:
+                    return
+                body()
+            elif site in self.forks:
+                if not self.read(self.decide(go_on()), site):        # type: ignore[arg-type]
+                    return
+                body()
+            else:
+                break
+        try:
+            loop(self.tracer, lambda: self.decide(go_on()), body, state)
+        except Unmergeable as why:
+            if self.tracer.in_region:
+                raise
+            raise Fork(site, str(why)) from None
+
+    def peek(self, test: Thunk, state: State) -> bool | torch.Tensor:
+        """What a loop's test says now, leaving no trace of having asked when it is for the run to say."""
+        return iterate.peek(self.tracer, lambda: self.decide(test()), state)
+
+    def for_(self, items: Iterable[Any], assign: Callable[[Any], None], body: Thunk, state: State,
+             stop: Thunk | None) -> None:
+        counted = iterate.counted(self.tracer, items)
+        if counted is not None:
+            iterate.run_counted(self, counted, assign, body, state, stop)
+            return
+        if stop is None:
+            for item in items:
+                assign(item)
+                body()
+            return
+        iterate.run_stoppable(self, iter(items), assign, body, state, stop)
+
+    # -- expressions -------------------------------------------------------------------
+
+    def and_(self, first: Any, *rest: Thunk) -> Any:
+        if not rest:
+            return first
+        decided = self.decide(first)
+        if isinstance(decided, bool):
+            return self.and_(rest[0](), *rest[1:]) if decided else first
+        return self.either(decided, lambda: self.and_(rest[0](), *rest[1:]), lambda: first)
+
+    def or_(self, first: Any, *rest: Thunk) -> Any:
+        if not rest:
+            return first
+        decided = self.decide(first)
+        if isinstance(decided, bool):
+            return first if decided else self.or_(rest[0](), *rest[1:])
+        return self.either(decided, lambda: first, lambda: self.or_(rest[0](), *rest[1:]))
+
+    def either(self, predicate: torch.Tensor, then: Thunk, otherwise: Thunk) -> Any:
+        """The value of `and`/`or`: truth values of any kind become one traced bool."""
+        return self.branch(predicate, lambda: self.truth_value(then()), lambda: self.truth_value(otherwise()), NOTHING)
+
+    def truth_value(self, value: Any) -> Any:
+        """A bool tensor of one element and a traced bool are told apart by nobody who asks for truth."""
+        if isinstance(value, torch.Tensor) and value.dtype is torch.bool and not value.dim():
+            return self.tracer.wrap(value)
+        return value
+
+    def not_(self, value: Any) -> Any:
+        decided = self.decide(value)
+        if isinstance(decided, bool):
+            return not decided
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            return self.tracer.wrap(torch.logical_not(decided))
+
+    def choose(self, test: Any, then: Thunk, otherwise: Thunk) -> Any:
+        decided = self.decide(test)
+        if isinstance(decided, bool):
+            return then() if decided else otherwise()
+        return self.branch(decided, then, otherwise, NOTHING)
+
+    def contains(self, item: Any, container: Any) -> Any:
+        if type(container) in (list, tuple) and any(self.is_traced(x) for x in (item, *container)):
+            found: Any = False
+            for entry in container:
+                if entry is item:
+                    return True
+                found = self.or_(found, functools.partial(operator.eq, entry, item))
+            return found
+        if isinstance(container, torch.Tensor):
+            return self.tracer.wrap((container == item).any())
+        return item in container
+
+    def equal(self, left: Any, right: Any) -> Any:
+        if type(left) is type(right) and type(left) in (list, tuple) and any(map(self.is_traced, (*left, *right))):
+            if len(left) != len(right):
+                return False
+            result: Any = True
+            for a, b in zip(left, right, strict=True):
+                result = self.and_(result, functools.partial(self.alike, a, b))
+            return result
+        return left == right
+
+    def alike(self, a: Any, b: Any) -> Any:
+        return a is b or self.equal(a, b)
+
+    def is_traced(self, value: Any) -> bool:
+        return isinstance(value, (torch.Tensor, TracedNumber))
+
+    def assert_(self, test: Any, message: Thunk | None) -> None:
+        decided = self.decide(test)
+        if isinstance(decided, bool):
+            return super().assert_(decided, message)
+        if blame.may_be_caught():
+            return super().assert_(self.tracer.ask(decided), message)
+        text = None if message is None else message()
+        if text is not None and type(text) is not str:
+            text = str(text)
+        self.tracer.record.loc = blame.location(blame.user_frame())
+        self.tracer.check_value(decided, "AssertionError", text)
+
+    def unequal(self, left: Any, right: Any) -> Any:
+        if type(left) is type(right) and type(left) in (list, tuple) and any(map(self.is_traced, (*left, *right))):
+            return self.not_(self.equal(left, right))
+        return left != right
+
+    def generated(self, function: Callable[..., Any], lazy: Callable[[Any], Any], eager: Callable[[Any], list[Any]],
+                  items: Any) -> Any:
+        return eager(items) if function in builtins.EXHAUST else lazy(items)
+
+    def search(self, function: Callable[..., Any], lazy: Callable[[Any], Any], loop: Callable[[Any], bool],
+               items: Any) -> Any:
+        return loop(items) if function in (any, all) else function(lazy(items))
+
+    def builtin(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return builtins.replacement(self, function)
+
+
+def _site(kind: str) -> Any:
+    """The statement of the user's that is being run."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and blame.is_ours(frame.f_code):
+        frame = frame.f_back
+    return kind, frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lineno, frame.f_lasti

@@ -1,0 +1,61 @@
+"""Compiled functions take every path as eager does: results, writes to arguments and buffers, exceptions."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+
+import monograph
+from tests.capture.regions.functions import CASES
+
+NAMES = [getattr(function, "__name__", type(function).__name__) for function, _ in CASES]
+
+
+def outcome(function: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[Any, list[torch.Tensor]]:
+    given = [x.clone() for x in inputs]
+    try:
+        result = function(*given)
+    except Exception as error:
+        return (type(error), str(error)), given
+    return result, given
+
+
+def same(a: Any, b: Any) -> None:
+    torch.testing.assert_close(a, b, equal_nan=True) if isinstance(a, torch.Tensor) else None
+    assert type(a) is type(b)
+    if isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            same(x, y)
+    elif not isinstance(a, torch.Tensor):
+        assert a == b
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+@pytest.mark.parametrize(("function", "inputs"), CASES, ids=NAMES)
+def test_every_path(function: Any, inputs: list[tuple[torch.Tensor, ...]], backend: str) -> None:
+    plain = copy.deepcopy(function)
+    fast = monograph.compile(copy.deepcopy(function), backend=backend)
+    with torch.no_grad():
+        for given in [*inputs, *inputs]:
+            same(outcome(plain, given), outcome(fast, given))
+    if isinstance(plain, torch.nn.Module):
+        for a, b in zip(plain.buffers(), fast.buffers(), strict=True):
+            assert torch.equal(a, b)
+
+
+SEVERAL = {"caught_raise", "nothing_or_tensor", "unbound_read"}       # paths that no region can join
+
+
+@pytest.mark.parametrize(("function", "inputs"), CASES, ids=NAMES)
+def test_one_graph(function: Any, inputs: list[tuple[torch.Tensor, ...]], request: Any) -> None:
+    if request.node.callspec.id in SEVERAL:
+        pytest.skip("forks")
+    fast = monograph.compile(copy.deepcopy(function), backend="reference")
+    with torch.no_grad():
+        for given in inputs:
+            outcome(fast, given)
+    assert len(monograph.api.dispatcher_of(fast).entries) == 1
