@@ -40,7 +40,8 @@ def regions(draw: st.DrawFn, *, size: int = 6, depth: int = 2, checks: bool = Fa
     values = maker.block(Builder(graph), list(graph.inputs), size, depth)
     if not any(found.regions for found in graph.nodes):
         values += maker.cond(Builder(graph), values, size, depth)
-    graph.outputs = [draw(st.sampled_from(values[-5:])) for _ in range(draw(st.integers(1, 3)))]
+    made = [value for found in graph.nodes if found.regions for value in found.results if value in values]
+    graph.outputs = [draw(st.sampled_from([*values[-3:], *made])) for _ in range(draw(st.integers(1, 3)))]
     return graph
 
 
@@ -73,7 +74,7 @@ class _Maker:
     def block(self, builder: Builder, values: list[Value], size: int, depth: int) -> list[Value]:
         kinds = ["tensor", "tensor", "number", "flag"] + ["cond", "while"] * (depth > 0) + ["check"] * self.checks
         values = list(values)
-        for _ in range(self.draw(st.integers(1, size))):
+        for _ in range(self.draw(st.integers(1, max(size, 1)))):
             kind = self.draw(st.sampled_from(kinds))
             values += getattr(self, kind if kind != "while" else "loop")(builder, values, size, depth)
         return values

@@ -14,7 +14,6 @@ from typing import TypeAlias, TypeGuard
 
 import torch
 
-from monograph import compat
 from monograph.ir.edit import symbols_read
 from monograph.ir.graph import Graph, Node, Value, map_operand
 from monograph.ir.op import Effect, Trait
@@ -55,8 +54,7 @@ def results(node: Node, known: Known) -> tuple[torch.Tensor, ...] | None:
         return None
     operands = [map_operand(operand, known.__getitem__) for operand in node.operands]
     try:
-        with compat.no_torch_function(), compat.kernels_only():
-            found = evaluate.run_node(node, operands)
+        found = evaluate.run_alone(node, operands)
     except (RuntimeError, ArithmeticError, IndexError, ValueError):      # the program is to raise it when it gets there
         return None
     return tuple(x for x in found if isinstance(x, torch.Tensor))
