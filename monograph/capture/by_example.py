@@ -14,7 +14,7 @@ import torch
 
 from monograph import compat
 
-__all__ = ["result_or_error", "with_constants"]
+__all__ = ["made_up", "result_or_error", "with_constants"]
 
 Constant = Callable[[torch.Tensor], torch.Tensor | None]
 
@@ -57,6 +57,14 @@ def result_or_error(mode: Any, func: Any, args: Any, kwargs: Any, failure: Excep
     return _fake(mode, result)
 
 
+def made_up(args: Any, kwargs: Any, integer: int, cut: bool) -> tuple[list[Any], dict[str, Any]] | None:
+    """Arguments like these with made-up tensors: integers `integer`, with `cut` sizes of 1; None when too large."""
+    size = [0]
+    with compat.plain_torch():
+        made = _real((args, kwargs), size, integer=integer, cut=cut)
+    return None if size[0] > LARGEST else (list(made[0]), made[1])
+
+
 def _tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         return [value]
@@ -65,23 +73,29 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     return [leaf for entry in value for leaf in _tensors(entry)] if isinstance(value, (list, tuple)) else []
 
 
-def _real(value: Any, size: list[int], known: Mapping[int, Any] = MappingProxyType({})) -> Any:
+def _real(
+    value: Any, size: list[int], known: Mapping[int, Any] = MappingProxyType({}), integer: int = 0, cut: bool = False
+) -> Any:
     if isinstance(value, torch.Tensor):
         if id(value) in known:
             return known[id(value)]
+        inexact = value.is_floating_point() or value.is_complex()
+        number = 1 if inexact else integer
+        if cut:
+            return torch.full([min(size, 1) for size in value.shape], number, dtype=value.dtype)
         size[0] += value.untyped_storage().nbytes()
         if size[0] > LARGEST:
             return None
         count = value.untyped_storage().nbytes() // value.element_size()
-        memory = torch.full((count,), int(value.is_floating_point()), dtype=value.dtype)
+        memory = torch.full((count,), number, dtype=value.dtype)
         real = memory.as_strided(value.shape, value.stride(), value.storage_offset())
-        if value.is_floating_point() and value.dim() >= 2 and value.shape[-1] == value.shape[-2]:
+        if inexact and value.dim() >= 2 and value.shape[-1] == value.shape[-2]:
             real = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype).copy_(torch.eye(value.shape[-1]))
         return real
     if isinstance(value, (list, tuple)):
-        return type(value)(_real(entry, size, known) for entry in value)
+        return type(value)(_real(entry, size, known, integer, cut) for entry in value)
     if isinstance(value, dict):
-        return {name: _real(entry, size, known) for name, entry in value.items()}
+        return {name: _real(entry, size, known, integer, cut) for name, entry in value.items()}
     return value
 
 

@@ -66,7 +66,8 @@ def batch_norm_inference(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> A
     if x.dtype not in FLOATS or not plain or not (x.is_contiguous() or _is_channels_last(x)):
         return NotImplemented
     moments = [tracer.fresh((0,), (1,), x.dtype) for _ in range(2)]
-    return tracer.fresh(x.shape, x.stride(), x.dtype), *moments
+    strides = contiguous_strides(x.shape) if x.is_contiguous() else _channels_last_strides(*x.shape)
+    return tracer.fresh(x.shape, strides, x.dtype), *moments
 
 
 def layer_norm(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
@@ -85,6 +86,10 @@ def layer_norm(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
 
 def _is_channels_last(x: torch.Tensor) -> bool:
     return x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
+
+
+def _channels_last_strides(n: int, c: int, h: int, w: int) -> tuple[int, ...]:
+    return c * h * w, 1, c * w, c
 
 
 TABLE: dict[Any, Rule] = {

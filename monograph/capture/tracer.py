@@ -15,7 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from monograph import compat, errors
-from monograph.capture import blame, by_example, fake_memo, handlers, known, shape_rules, writes
+from monograph.capture import blame, by_example, eager_checks, fake_memo, handlers, known, shape_rules, writes
 from monograph.capture.asking import Asking
 from monograph.capture.call import Call, flatten_result, result_type, tensors_of
 from monograph.capture.captured import Binding
@@ -141,6 +141,7 @@ class Tracer(Asking, TorchDispatchMode):
             return compat.run_fake(self.mode, func, args, kwargs)
         if func.namespace == "profiler":
             return func(*args, **kwargs)
+        eager_checks.check(func, args, kwargs)
         if func not in shape_rules.KEPT_WHOLE and _is_composite(func):
             return self.open(func, args, kwargs)
         self.record.loc = self.where()

@@ -12,8 +12,8 @@ from monograph.ir.op import Effect, Trait
 __all__ = ["effects", "of_schema"]
 
 COMMUTATIVE = frozenset({     # with alpha 1, where there is one
-    "aten.add.Tensor", "aten.mul.Tensor", "aten.eq.Tensor", "aten.ne.Tensor", "aten.logical_and.default", "aten.logical_or.default",
-    "aten.logical_xor.default", "aten.bitwise_and.Tensor", "aten.bitwise_or.Tensor",
+    "aten.add.Tensor", "aten.mul.Tensor", "aten.eq.Tensor", "aten.ne.Tensor", "aten.logical_and.default",
+    "aten.logical_or.default", "aten.logical_xor.default", "aten.bitwise_and.Tensor", "aten.bitwise_or.Tensor",
     "aten.bitwise_xor.Tensor",
 })
 
