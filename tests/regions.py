@@ -1,4 +1,7 @@
-"""Random graphs with nested cond and while over a few static types, to compare a back end with the evaluator."""
+"""Random graphs with nested cond and while, to compare a back end with the evaluator.
+
+They compute with a few static types; where `dynamic`, also with numbers and with vectors of sizes that values decide.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,56 @@ import random
 
 import torch
 
-from monograph.ir.graph import Graph, Source, Value
-from monograph.ir.types import TensorType
+from monograph.ir.graph import Graph, Node, Source, Value
+from monograph.ir.symbolic import Symbol
+from monograph.ir.types import ScalarType, TensorType
+from monograph.ops import table
 from monograph.ops.build import Builder
 
 __all__ = ["inputs_for", "random_regions"]
 
 F32, F64, I64, BOOL = torch.float32, torch.float64, torch.int64, torch.bool
+VECTOR, NUMBER = "vector", "number"
 TYPES = [(F32, (4,)), (F32, (3, 4)), (F64, (4,)), (I64, ()), (BOOL, ()), (F32, ()), (I64, (4,)), (F32, (4, 3))]
 
 
 class Scope:
     """One block under construction; `values` are those it sees, outer ones first."""
 
-    def __init__(self, graph: Graph, rng: random.Random, values: list[Value], depth: int) -> None:
-        self.graph, self.random, self.values, self.depth = graph, rng, values, depth
+    def __init__(
+        self, graph: Graph, top: Graph, rng: random.Random, values: list[Value], depth: int, dynamic: bool
+    ) -> None:
+        self.graph, self.top, self.random, self.values, self.depth = graph, top, rng, values, depth
+        self.dynamic = dynamic
         self.builder = Builder(graph)
+
+    def symbol(self, lo: int = 0) -> Symbol:
+        made = Symbol(f"s{len(self.top.symbols)}", lo)
+        self.top.symbols[made.name] = made
+        return made
+
+    def typed(self, name, types, *args, regions=(), **kwargs):
+        """Results of an op whose types are given."""
+        op = table.lookup(name)
+        operands, attributes = table.bind(op, args, kwargs)
+        return self.builder.insert(Node(op, operands, attributes, types, regions=regions)).results
+
+    def vector(self) -> Value:
+        """A float vector of a size that only a call knows."""
+        found = [v for v in self.values if isinstance(v.type, TensorType) and not v.type.is_static]
+        if found and self.random.random() < 0.8:
+            return self.random.choice(found[-3:])
+        x = self.pick(F32, (4,))
+        mask = self.aten("gt.Scalar", x, self.random.choice([-9, 0, 9]))
+        return self.keep(self.typed("aten.masked_select.default", [TensorType(F32, (self.symbol(),))], x, mask)[0])
+
+    def number(self) -> Value:
+        found = [v for v in self.values if isinstance(v.type, ScalarType) and v.type.symbol is not None]
+        if found and self.random.random() < 0.8:
+            return self.random.choice(found[-3:])
+        x = self.aten("clamp.default", self.pick(I64, ()), 0, 4)
+        symbol = self.symbol()
+        return self.keep(self.typed("mono.number", [ScalarType("int", symbol.name)], x, symbol=symbol.name)[0])
 
     def aten(self, name, *args, **kwargs):
         return self.builder.call(f"aten.{name}", *args, **kwargs)
@@ -32,7 +69,8 @@ class Scope:
 
     def pick(self, dtype, shape) -> Value:
         """Some value of a type: one at hand, more likely a late one, or one made from nothing."""
-        found = [v for v in self.values if (v.tensor.dtype, v.tensor.shape) == (dtype, shape)]
+        tensors = [v for v in self.values if isinstance(v.type, TensorType)]
+        found = [v for v in tensors if (v.tensor.dtype, v.tensor.shape) == (dtype, shape)]
         if found and self.random.random() < 0.9:
             return self.random.choice(found[-self.random.choice([1, 3, 10]):])
         fill = self.random.choice([0, 1, 2])
@@ -44,6 +82,8 @@ class Scope:
             self.cond()
         elif self.depth < 3 and roll < 0.3:
             self.loop()
+        elif self.dynamic and roll < 0.6:
+            self.random.choice(DYNAMIC)(self)
         else:
             self.random.choice(STEPS)(self)
 
@@ -53,21 +93,32 @@ class Scope:
 
     def inside(self, count: int, types=()) -> Scope:
         region = Graph("region")
-        inputs = [region.add_input(TensorType(dtype, shape), "") for dtype, shape in types]
-        inner = Scope(region, self.random, [*self.values, *inputs], self.depth + 1)
+        inputs = [region.add_input(self.type(kind), "") for kind in types]
+        inner = Scope(region, self.top, self.random, [*self.values, *inputs], self.depth + 1, self.dynamic)
         inner.inputs = inputs
         inner.steps(count)
         return inner
 
+    def type(self, kind):
+        if kind == VECTOR:
+            return TensorType(F32, (self.symbol(),))
+        return ScalarType("int", self.symbol().name) if kind == NUMBER else TensorType(*kind)
+
     def some_types(self):
-        return [self.random.choice(TYPES) for _ in range(self.random.randint(1, 3))]
+        kinds = [*TYPES, *([VECTOR, NUMBER] * 3 if self.dynamic else [])]
+        return [self.random.choice(kinds) for _ in range(self.random.randint(1, 3))]
+
+    def some(self, kind) -> Value:
+        return self.vector() if kind == VECTOR else self.number() if kind == NUMBER else self.pick(*kind)
 
     def predicate(self) -> Value:
+        if self.dynamic and self.random.random() < 0.2:
+            return self.number()
         dtype, shape = self.random.choice([(BOOL, ()), (BOOL, ()), (I64, ()), (F32, ())])
         return self.pick(dtype, shape)
 
     def returned(self, types) -> list[Value]:
-        values = [self.pick(dtype, shape) for dtype, shape in types]
+        values = [self.some(kind) for kind in types]
         if len(types) > 1 and types[0] == types[1] and self.random.random() < 0.3:
             values[1] = values[0]
         return values
@@ -79,12 +130,12 @@ class Scope:
             inner = self.inside(self.random.randint(0, 4))
             inner.graph.outputs = inner.returned(types)
             regions.append(inner.graph)
-        self.values += self.builder.region("mono.cond", self.predicate(), regions=regions)
+        results = [self.type(kind) for kind in types]
+        self.values += self.typed("mono.cond", results, self.predicate(), regions=regions)
 
     def loop(self) -> None:
         types = [(I64, ()), *self.some_types()]
-        start = [self.aten("full.default", (), self.random.randint(0, 3), dtype=I64),
-                 *(self.pick(dtype, shape) for dtype, shape in types[1:])]
+        start = [self.aten("full.default", (), self.random.randint(0, 3), dtype=I64), *map(self.some, types[1:])]
         condition = self.inside(self.random.randint(0, 1), types)
         limit = condition.aten("lt.Scalar", condition.inputs[0], 3)
         if self.random.random() < 0.4:
@@ -92,11 +143,22 @@ class Scope:
         condition.graph.outputs = [limit]
         body = self.inside(self.random.randint(1, 5), types)
         last = body.returned(types[1:])
-        swap = [v for v in body.inputs[1:] if (v.tensor.dtype, v.tensor.shape) == types[1]]
+        swap = [v for v, kind in zip(body.inputs[1:], types[1:]) if kind == types[1]]
         if self.random.random() < 0.3:
             last[0] = swap[-1]
         body.graph.outputs = [body.aten("add.Scalar", body.inputs[0], 1), *last]
-        self.values += self.builder.region("mono.while", start, regions=[condition.graph, body.graph])
+        results = [v.type for v in body.inputs]
+        history, trips = (), None
+        if self.dynamic and self.random.random() < 0.4:
+            history = tuple(k for k, kind in enumerate(types) if kind not in (VECTOR, NUMBER))
+            count = self.symbol()
+            trips = count.name
+            results += [ScalarType("int", trips), *(TensorType(types[k][0], (count, *types[k][1])) for k in history)]
+        regions = [condition.graph, body.graph]
+        made = self.typed("mono.while", results, start, regions=regions, history=history, trips=trips)
+        self.values += made[:len(types) + (trips is not None)]
+        for stack in made[len(types) + 1:]:
+            self.keep(self.aten("sum.default", stack, dtype=F32))
 
 
 def _unary(s: Scope) -> None:
@@ -163,18 +225,54 @@ def _softmax(s: Scope) -> None:
     s.keep(s.aten("div.Tensor", top, s.aten("sum.dim_IntList", top, (-1,), True)))
 
 
+def _grow(s: Scope) -> None:
+    parts = (s.vector(), s.random.choice([s.pick(F32, (4,)), s.vector()]))
+    s.keep(s.typed("aten.cat.default", [TensorType(F32, (s.symbol(),))], parts, 0)[0])
+
+
+def _along(s: Scope) -> None:
+    s.keep(s.aten(s.random.choice(["sin.default", "neg.default"]), s.vector()))
+
+
+def _folded(s: Scope) -> None:
+    s.keep(s.aten("clamp.default", s.aten("sum.default", s.vector()), -8, 8))
+
+
+def _cut(s: Scope) -> None:
+    """A view of memory that later steps may write to."""
+    end = s.number()
+    size = s.top.symbols[end.type.symbol]
+    s.keep(s.typed("aten.slice.Tensor", [TensorType(F32, (size,))], s.pick(F32, (4,)), 0, 0, size)[0])
+
+
+def _filled(s: Scope) -> None:
+    end = s.number()
+    size = s.top.symbols[end.type.symbol]
+    s.keep(s.typed("aten.full.default", [TensorType(F32, (size,))], (size,), 1.5, dtype=F32)[0])
+    s.keep(s.typed("mono.scalar", [TensorType(I64, ())], size + s.random.randint(0, 1))[0])
+
+
+def _scaled(s: Scope) -> None:
+    end = s.number()
+    s.keep(s.aten("mul.Scalar", s.pick(F32, (4,)), s.top.symbols[end.type.symbol]))
+
+
+DYNAMIC = [_grow, _along, _folded, _folded, _cut, _filled, _scaled]
 STEPS = [_unary, _binary, _binary, _compare, _cast, _fold, _view, _spread, _product, _linear, _sorted, _softmax]
 
 
-def random_regions(seed: int, steps: int) -> Graph:
+def random_regions(seed: int, steps: int, dynamic: bool = False) -> Graph:
     rng = random.Random(seed)
     graph = Graph()
-    scope = Scope(graph, rng, [], 0)
+    scope = Scope(graph, graph, rng, [], 0, dynamic)
     for number, (dtype, shape) in enumerate(TYPES):
         strides = torch.empty(shape, device="meta").stride()
         if shape == (3, 4) and rng.random() < 0.4:
             strides = (1, 3)
         scope.keep(graph.add_input(TensorType(dtype, shape, strides=strides), f"x{number}"))
+    if dynamic:
+        scope.keep(graph.add_input(TensorType(F32, (scope.symbol(),), strides=(1,)), "vector"))
+        scope.keep(graph.add_input(ScalarType("int", scope.symbol().name), "number"))
     weight = TensorType(F32, (4, 4), strides=(4, 1))
     graph.add_input(weight, "weight", Source("parameter", "weight"))
     scope.values.append(graph.inputs[-1])
@@ -188,6 +286,12 @@ def inputs_for(graph: Graph, seed: int = 0) -> list[torch.Tensor]:
     torch.manual_seed(seed)
     inputs = []
     for value in graph.inputs:
+        if isinstance(value.type, ScalarType):
+            inputs.append(seed % 5)
+            continue
+        if not value.tensor.is_static:
+            inputs.append(torch.randn(seed * 3))
+            continue
         kind = value.tensor
         if kind.dtype.is_floating_point:
             made = torch.randn(kind.shape, dtype=kind.dtype)

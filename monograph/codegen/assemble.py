@@ -18,13 +18,24 @@ from monograph.codegen.identity import label, symbol
 from monograph.codegen.runner import IR
 from monograph.codegen.target import Target
 from monograph.codegen.workers import Workers
-from monograph.errors import CompileError
 from monograph.ir.graph import Value
-from monograph.ir.types import TensorType
+from monograph.ir.types import TensorType, Type
 from monograph.loops.nodes import Check, Kernel
 from monograph.runtime import program as programs
 from monograph.runtime.program import Error, Library, Native, Program, Slot, SlotRef, Step
-from monograph.schedule.kernel import Branch, Fused, Item, Jump, LibraryCall, Schedule, Strided, Template
+from monograph.schedule.kernel import (
+    Branch,
+    Fused,
+    Item,
+    Jump,
+    LibraryCall,
+    Move,
+    Record,
+    Schedule,
+    Strided,
+    Template,
+    is_held,
+)
 from monograph.schedule.views import strides_seen
 
 __all__ = ["Parts", "parts", "program"]
@@ -80,13 +91,16 @@ class _Assembly:
         self.target = target
         self.machine = f"{target.cpu} {target.features} {target.vector_bits}"
         given = [v for v, source in zip(graph.inputs, graph.sources, strict=True) if source.kind != "derived"]
+        held = {place.position for place in schedule.places.values() if place.kind == "held"}
         self.program = Program(
             inputs=[self.laid(value) for value in given], arena_bytes=schedule.arena_bytes,
             outputs=[self.outward(value) for value in graph.outputs], literals=list(schedule.literals),
-            derived=derived_weights(schedule),
+            derived=derived_weights(schedule), held=len(held),
         )
         self.parts = Parts(self.program)
         self.slots: dict[Any, int] = {}
+        self.program.held_inputs = [(n, self.slot(value)) for n, value in enumerate(given) if is_held(value)]
+        self.program.held_outputs = [(n, self.slot(value)) for n, value in enumerate(graph.outputs) if is_held(value)]
         self.kernels: dict[str, Kernel] = {}
         self.errors: dict[tuple[Any, ...], int] = {}
 
@@ -99,21 +113,15 @@ class _Assembly:
 
     # Slots.
 
-    def laid(self, value: Value) -> TensorType:
-        """The type of a materialised value with the strides it has."""
-        self.refuse_number(value)
+    def laid(self, value: Value) -> Type:
+        """The type of a value, with the strides it has where it is materialised."""
+        if is_held(value):
+            return value.type
         return replace(value.tensor, strides=tuple(self.schedule.layouts[value].strides))
 
-    def refuse_number(self, value: Value) -> None:
-        """Refuse numbers: only tensors have places."""
-        if not isinstance(value.type, TensorType):
-            raise CompileError("a number computed at run time has no place in a native program yet",
-                               loc=value.node.loc if value.node else None)
-
-    def outward(self, value: Value) -> TensorType:
+    def outward(self, value: Value) -> Type:
         """The type of a graph output with the strides the caller sees."""
-        self.refuse_number(value)
-        return replace(value.tensor, strides=strides_seen(value))
+        return value.type if is_held(value) else replace(value.tensor, strides=strides_seen(value))
 
     def slot(self, value: Value) -> int:
         """The number of the slot of a materialised value."""
@@ -125,6 +133,8 @@ class _Assembly:
 
     def view(self, operand: Strided) -> int:
         """The number of a slot for a view of a materialised value."""
+        if is_held(operand.value):
+            return self.slot(operand.value)
         key = (operand.value, operand.shape, operand.strides, operand.offset)
         if key not in self.slots:
             place = self.schedule.places[operand.value]
@@ -145,7 +155,16 @@ class _Assembly:
             return programs.Branch(self.view(item.predicate), item.target, item.node.op.name.split(".")[1])
         if isinstance(item, Jump):
             return programs.Jump(item.target, item.node.op.name.split(".")[1])
+        if isinstance(item, Move):
+            pairs = tuple((self.slot(source), self.slot(target)) for source, target in item.pairs)
+            return programs.Move(pairs, tuple(map(self.slot, item.binds)), drops=self.drops(item))
+        if isinstance(item, Record):
+            carried, results = tuple(map(self.slot, item.carried)), tuple(map(self.slot, item.results))
+            return programs.Record(item.action, carried, results)
         return self.native(item)
+
+    def drops(self, item: LibraryCall | Move) -> tuple[int, ...]:
+        return tuple(self.schedule.places[value].position for value in item.drops)
 
     def native(self, item: Fused | Template) -> Native:
         name = symbol(item, self.schedule, self.machine)
@@ -183,4 +202,5 @@ class _Assembly:
         stored = set(item.outputs)
         results = tuple(self.slot(value) if value in stored else None for value in node.results)
         operands = tuple(read(operand) for operand in node.operands)
-        return Library(node.op.name, operands, dict(node.attributes), results, node.op.name.split(".")[1])
+        label = node.op.name.split(".")[1]
+        return Library(node.op.name, operands, dict(node.attributes), results, label, self.drops(item))

@@ -17,11 +17,12 @@ from monograph import compat
 from monograph.errors import DeviceError, InputError
 from monograph.ir import dtypes
 from monograph.ir.types import TensorType
-from monograph.runtime import abi, failure, lazy, library, native, threads
+from monograph.runtime import abi, failure, held, lazy, library, native, steps, threads
 from monograph.runtime.abi import FrameWord, Status
 from monograph.runtime.derive import Policy, Weights
 from monograph.runtime.frame import Frame
-from monograph.runtime.program import Jump, Library, Native, Program
+from monograph.runtime.held import PLACEHOLDER, binder, solid
+from monograph.runtime.program import Native, Program
 from monograph.runtime.validate import static, validate
 
 __all__ = ["Executable"]
@@ -46,11 +47,13 @@ class Executable:
         self.program = program
         self.weights = Weights(program, weights)
         self.code = native.load(program)
-        self._calls = [library.prepare(step, resolve) if isinstance(step, Library) else None for step in program.steps]
+        self._steps = steps.prepare(program, resolve, self._native)
         self._last = len(program.steps)
+        self._inputs = solid(program.inputs)
         self._outputs = [
-            (static(kind.shape), static(kind.strides), kind.dtype) for kind in program.outputs
+            (static(kind.shape), static(kind.strides), kind.dtype) for kind in solid(program.outputs)
         ]
+        self._binders = [binder(program.inputs[number]) for number, _ in program.held_inputs]
         self._frames: list[Frame] = []
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -58,9 +61,13 @@ class Executable:
         tensors, outputs = self._start(inputs)
         frame = self._take()
         try:
+            if self.program.held:
+                self._hold(frame, tensors)
             status = self._call(frame, tensors, outputs, self._last)
             if status:
                 self._continue(frame, tensors, outputs, status)
+            if self.program.held:
+                self._release(frame, tensors, outputs)
         finally:
             self._frames.append(frame)
         return outputs
@@ -71,12 +78,16 @@ class Executable:
         frame = self._take()
         seconds = [0.0] * self._last
         try:
+            if self.program.held:
+                self._hold(frame, tensors)
             self._call(frame, tensors, outputs, 0)
             number = 0
             while number < self._last:
                 start, at = time.perf_counter(), number
-                number = self._step(frame, number, tensors, outputs)
+                number = self._steps[number](frame, tensors, outputs)
                 seconds[at] += time.perf_counter() - start
+            if self.program.held:
+                self._release(frame, tensors, outputs)
         finally:
             self._frames.append(frame)
         return outputs, seconds
@@ -106,6 +117,27 @@ class Executable:
         except IndexError:
             return Frame(self.program, self.code, self.weights.watches)
 
+    def _hold(self, frame: Frame, tensors: list[torch.Tensor]) -> None:
+        """Take numbers and tensors of unknown size out of the inputs, and learn the symbols of their types."""
+        program = self.program
+        frame.hold()
+        for (number, _), bind in zip(program.held_inputs, self._binders, strict=True):
+            if bind is not None:
+                bind(tensors[number], frame.symbols)
+        for number, slot in program.held_inputs:
+            given = held.check(number, program.inputs[number], tensors[number], frame.symbols)
+            frame.held[program.slots[slot].position] = given
+            tensors[number] = PLACEHOLDER
+
+    def _release(self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
+        """Hand out what is held of the outputs, in memory of their own; forget the rest."""
+        program = self.program
+        taken = {compat.storage_address(x) for x in (*tensors, *outputs, *frame.held) if isinstance(x, torch.Tensor)}
+        for number, slot in program.held_outputs:
+            value = frame.held[program.slots[slot].position]
+            outputs[number] = held.lay_out(value, program.outputs[number], frame.symbols, taken)
+        frame.hold()
+
     def _continue(
         self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor], status: int
     ) -> None:
@@ -116,7 +148,7 @@ class Executable:
             if kind == Status.FAILED:
                 self._fail(frame, number)
             if kind == Status.PYTHON:
-                number = self._step(frame, number, tensors, outputs)
+                number = self._steps[number](frame, tensors, outputs)
             if number >= last:
                 return
             if code is None:
@@ -126,26 +158,13 @@ class Executable:
                 frame.words[_LAST] = last
                 status = code.steps(frame.address)
 
-    def _step(self, frame: Frame, number: int, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> int:
-        """Run one step; the number of the next one."""
-        step = self.program.steps[number]
-        if isinstance(step, Native):
-            self._native(frame, number)
-        elif isinstance(step, Library):
-            call = self._calls[number]
-            assert call is not None
-            self._library(frame, call, tensors, outputs)
-        elif isinstance(step, Jump) or not bool(frame.view(step.slot, tensors, outputs)):
-            return step.target
-        return number + 1
-
     def _call(
         self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor], last: int
     ) -> int:
         """Read pointers, bring derived weights up to date, run steps [0, last) as far as they are native."""
         code = self.code
         if code is None:
-            tensors[:] = _check(self.program.inputs, tensors)
+            tensors[:] = _check(self._inputs, tensors)
             return Status.PYTHON << 32 if last else 0
         weights = self.weights
         words = frame.words
@@ -175,7 +194,7 @@ class Executable:
         """Hand the frame the derived weights to run with, or none where the runner must look at all sources first."""
         weights = self.weights
         if weights.policy == "live":
-            frame.use(weights.fresh(_check(self.program.inputs, tensors)), False)
+            frame.use(weights.fresh(_check(self._inputs, tensors)), False)
             return
         if weights.is_empty and not weights.sources:      # made of numbers alone: no source will ever look changed
             weights.update(tensors, frame.observed)
@@ -187,7 +206,7 @@ class Executable:
 
     def _read_slowly(self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
         """Fill in every pointer the public way, and the versions of watched weights."""
-        tensors[:] = _check(self.program.inputs, tensors)
+        tensors[:] = _check(self._inputs, tensors)
         frame.read_tensors(False)
         first = frame.bases + abi.FIRST_INPUT_BASE
         for number, tensor in enumerate((*tensors, *outputs)):
@@ -208,50 +227,6 @@ class Executable:
         assert isinstance(step, Native)
         record = frame.words[frame.error:frame.error + native.ERROR_WORDS].tolist()
         raise failure.exception(self.program, step, record)
-
-    def _library(
-        self, frame: Frame, call: library.Call, tensors: list[torch.Tensor], outputs: list[torch.Tensor]
-    ) -> None:
-        """Run one op and put its results into their slots."""
-        operands: list[torch.Tensor] = []
-
-        def view(number: int) -> torch.Tensor:
-            operands.append(frame.view(number, tensors, outputs))
-            return operands[-1]
-
-        results = call.run(view)
-        for number, result in zip(call.step.results, results):
-            if number is None:
-                continue
-            if not self._adopt(frame, number, result, operands, outputs):
-                with compat.no_torch_function(), compat.kernels_only():
-                    frame.view(number, tensors, outputs).copy_(result)
-
-    def _adopt(
-        self, frame: Frame, number: int, result: torch.Tensor, operands: list[torch.Tensor], outputs: list[torch.Tensor]
-    ) -> bool:
-        """Make a fresh result that is laid out as the caller wants it the output itself, without a copy."""
-        slot = self.program.slots[number]
-        if slot.kind != "output" or slot.type != self.program.outputs[slot.position] or not _is_plain(result):
-            return False
-        storage = compat.storage_address(result)
-        fresh = (
-            result.dtype == slot.type.dtype and tuple(result.shape) == slot.type.shape
-            and result.stride() == slot.type.strides and result.storage_offset() == 0
-            and result.untyped_storage().nbytes() == result.numel() * result.element_size()
-            and all(compat.storage_address(operand) != storage for operand in operands)
-        )
-        if fresh:
-            outputs[slot.position] = result
-            base = frame.bases + abi.FIRST_INPUT_BASE + len(self.program.inputs) + slot.position
-            if self.code is not None:
-                frame.words[base] = result.data_ptr()
-        return fresh
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    """Its elements are what its memory says."""
-    return tensor.layout is torch.strided and tensor.device.type == "cpu" and not (tensor.is_conj() or tensor.is_neg())
 
 
 def _check(types: Sequence[TensorType], tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -5,6 +5,8 @@ Frames are kept in a pool per program: as many exist as calls ever ran at once.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -25,14 +27,16 @@ class Frame:
     """Tables of one call. `words` is writable memory as signed 64-bit words (see `runtime.abi`)."""
 
     __slots__ = (
-        "_program", "_views", "address", "arena", "bases", "copies", "error", "is_filled", "memory", "observed",
-        "words",
+        "_program", "_views", "address", "arena", "bases", "copies", "error", "held", "is_filled", "is_native",
+        "memory", "observed", "symbols", "words",
     )
 
     def __init__(self, program: Program, code: Code | None, watches: np.ndarray) -> None:
         self._program = program
         self._views: dict[int, torch.Tensor] = {}
         self.copies: Copies | None = None
+        self.is_native = code is not None
+        self.hold()
         self.arena = _arena(program.arena_bytes)
         base_count, widest = (0, 0) if code is None else (code.base_count, code.widest)
         self.bases = len(FrameWord)
@@ -82,9 +86,16 @@ class Frame:
             del self._views[number]
         self.copies = copies
 
-    def view(self, number: int, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> torch.Tensor:
-        """The tensor that slot `number` is in this call."""
+    def hold(self) -> None:
+        """Forget numbers and tensors of unknown size."""
+        self.held: list[Any] = [None] * self._program.held
+        self.symbols: dict[str, Any] = {}
+
+    def value(self, number: int, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> Any:
+        """The tensor that slot `number` is in this call, or the number it holds."""
         slot = self._program.slots[number]
+        if slot.kind == "held":
+            return self.held[slot.position]
         if slot.kind == "input":
             return _laid(tensors[slot.position], slot)
         if slot.kind == "output":
@@ -100,19 +111,20 @@ class Frame:
         if slot.kind == "derived":
             assert self.copies is not None
             return _laid(self.copies.tensors[slot.position], slot)
-        shape, strides = static(slot.type.shape), static(slot.type.strides)
+        kind = slot.tensor
         with compat.no_inference_mode():
-            memory = self.arena[slot.position:slot.position + span(slot.type)].view(slot.type.dtype)
-            return memory.as_strided(shape, strides)
+            memory = self.arena[slot.position:slot.position + span(kind)].view(kind.dtype)
+            return memory.as_strided(static(kind.shape), static(kind.strides))
 
 
 def _laid(tensor: torch.Tensor, slot: Slot) -> torch.Tensor:
     """`tensor`, or its memory with the slot's sizes and strides."""
-    shape, strides = static(slot.type.shape), static(slot.type.strides)
-    if tensor.shape == shape and tensor.stride() == strides and tensor.dtype == slot.type.dtype:
+    kind = slot.tensor
+    shape, strides = static(kind.shape), static(kind.strides)
+    if tensor.shape == shape and tensor.stride() == strides and tensor.dtype == kind.dtype:
         return tensor
-    if tensor.dtype != slot.type.dtype:
-        tensor = tensor.view(slot.type.dtype)
+    if tensor.dtype != kind.dtype:
+        tensor = tensor.view(kind.dtype)
     return tensor.as_strided(shape, strides)
 
 

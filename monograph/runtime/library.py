@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,14 @@ import torch
 
 from monograph import compat
 from monograph.errors import CompileError
+from monograph.ir.symbolic import Expr
 from monograph.runtime import threads
+from monograph.runtime.held import Symbols, has_symbols, numbers
 from monograph.runtime.program import Library, SlotRef
 
 __all__ = ["Call", "Resolve", "View", "prepare"]
 
-View = Callable[[int], torch.Tensor]
+View = Callable[[int], Any]
 Resolve = Callable[[str], Callable[..., Any] | None]
 """Op name -> function(operands, attributes) for ops that torch does not have (`mono.*`); None: ask torch."""
 
@@ -29,23 +31,31 @@ class Call:
     """A step made ready: `run(view)` gives the op's results as a tuple."""
 
     step: Library
-    function: Callable[[list[Any]], Any]
+    function: Callable[[list[Any], Symbols], Any]
 
-    def run(self, view: View) -> tuple[Any, ...]:
-        operands = [_operand(entry, view) for entry in self.step.operands]
+    def run(self, view: View, symbols: Symbols) -> tuple[Any, ...]:
+        operands = [_operand(entry, view, symbols) for entry in self.step.operands]
         if self.step.op in compat.DENSE_ONLY:
             operands = [x.contiguous() if isinstance(x, torch.Tensor) else x for x in operands]
         threads.make_torch_safe()
         with compat.no_torch_function(), compat.kernels_only():
-            result = self.function(operands)
-        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+            result = self.function(operands, symbols)
+        return tuple(_flat(result))
+
+
+def _flat(result: Any) -> Iterator[Any]:
+    if isinstance(result, (tuple, list)):
+        for entry in result:
+            yield from _flat(entry)
+    else:
+        yield result
 
 
 def prepare(step: Library, resolve: Resolve | None = None) -> Call:
     """Find the function behind a step; CompileError where there is none."""
     own = resolve(step.op) if resolve is not None else None
     if own is not None:
-        return Call(step, lambda operands: own(operands, step.attributes))
+        return Call(step, _special(own, step))
     try:
         overload = compat.overload(step.op)
     except KeyError:
@@ -53,7 +63,14 @@ def prepare(step: Library, resolve: Resolve | None = None) -> Call:
     return Call(step, _bound(overload, step))
 
 
-def _bound(overload: Any, step: Library) -> Callable[[list[Any]], Any]:
+def _special(own: Callable[..., Any], step: Library) -> Callable[[list[Any], Symbols], Any]:
+    attributes = step.attributes
+    if not has_symbols(tuple(attributes.values())):
+        return lambda operands, symbols: own(operands, attributes)
+    return lambda operands, symbols: own(operands, {k: numbers(v, symbols) for k, v in attributes.items()})
+
+
+def _bound(overload: Any, step: Library) -> Callable[[list[Any], Symbols], Any]:
     """Operands go to the tensor parameters of the schema in order, attributes to the others by name."""
     parameters = compat.schema_arguments(overload)
     takes = [str(parameter.type) in _OPERAND_TYPES for parameter in parameters]
@@ -64,14 +81,16 @@ def _bound(overload: Any, step: Library) -> Callable[[list[Any]], Any]:
         if not is_operand and parameter.name not in step.attributes:
             raise CompileError(f"{step.op}: the program gives no {parameter.name!r}")
         constant = None if is_operand else _thaw(step.attributes[parameter.name])
-        plan.append((parameter.name, parameter.kwarg_only, is_operand, constant))
+        plan.append((parameter.name, parameter.kwarg_only, is_operand, constant, has_symbols(constant)))
 
-    def call(operands: list[Any]) -> Any:
+    def call(operands: list[Any], symbols: Symbols) -> Any:
         slots = iter(operands)
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
-        for name, by_name, is_operand, constant in plan:
+        for name, by_name, is_operand, constant, is_symbolic in plan:
             value = next(slots) if is_operand else constant
+            if is_symbolic:
+                value = numbers(value, symbols)
             if by_name:
                 kwargs[name] = value
             else:
@@ -81,12 +100,12 @@ def _bound(overload: Any, step: Library) -> Callable[[list[Any]], Any]:
     return call
 
 
-def _operand(entry: Any, view: View) -> Any:
+def _operand(entry: Any, view: View, symbols: Symbols) -> Any:
     if isinstance(entry, SlotRef):
         return view(entry.slot)
     if isinstance(entry, tuple):
-        return [_operand(part, view) for part in entry]
-    return entry
+        return [_operand(part, view, symbols) for part in entry]
+    return numbers(entry, symbols) if isinstance(entry, Expr) else entry
 
 
 def _thaw(value: Any) -> Any:

@@ -16,6 +16,7 @@ from monograph.errors import CompileError
 from monograph.ir.types import TensorType
 from monograph.runtime import abi, probe
 from monograph.runtime.abi import StepKind
+from monograph.runtime.held import solid
 from monograph.runtime.link import Image, link
 from monograph.runtime.program import ERROR_WORDS, Branch, Jump, Native, Program, Step
 from monograph.runtime.symbols import externals
@@ -77,7 +78,7 @@ def is_long(program: Program) -> bool:
     touched = 0
     for step in native:
         for number in step.slots:
-            touched += span(program.slots[number].type)
+            touched += span(program.slots[number].tensor)
     return touched >= LONG_BYTES
 
 
@@ -104,6 +105,8 @@ def base_of(program: Program, number: int) -> tuple[int, int]:
     slot = program.slots[number]
     if slot.kind == "arena":
         return abi.ARENA_BASE, slot.position
+    if slot.kind == "held":     # native code does not see it
+        return abi.ARENA_BASE, 0
     counts = {"input": 0, "output": len(program.inputs)}
     counts["derived"] = counts["output"] + len(program.outputs)
     counts["literal"] = counts["derived"] + len(program.derived)
@@ -138,9 +141,9 @@ def _control(program: Program, step: Step, argument: int) -> tuple[int, ...]:
     """The row of a step without a kernel."""
     if isinstance(step, Jump):
         return (0, 0, StepKind.JUMP, step.target, 0)
-    if not isinstance(step, Branch):
+    if not isinstance(step, Branch) or program.slots[step.slot].kind == "held":
         return (0, 0, StepKind.PYTHON, 0, 0)
-    dtype = program.slots[step.slot].type.dtype
+    dtype = program.slots[step.slot].tensor.dtype
     bits, floating = 8 * dtype.itemsize, dtype.is_floating_point or dtype.is_complex
     sign = 0
     if floating:            # zeros of either sign are false
@@ -153,7 +156,7 @@ def _control(program: Program, step: Step, argument: int) -> tuple[int, ...]:
 
 def _facts(program: Program) -> tuple[np.ndarray, np.ndarray]:
     """Pointers to the facts of inputs and outputs, and the memory behind them."""
-    rows = [_fact(kind) for kind in (*program.inputs, *program.outputs)]
+    rows = [_fact(kind) for kind in solid((*program.inputs, *program.outputs))]
     memory = np.array([word for row in rows for word in row], np.int64)
     lengths = np.cumsum([0, *(len(row) for row in rows)])[:-1]
     pointers = memory.ctypes.data + 8 * lengths.astype(np.int64)

@@ -2,11 +2,13 @@
 
     Program ::= Slot* Step* objects(bytes*) arena_bytes
     Slot    ::= input(i) | output(j) | derived(k) | literal(bytes) | arena(offset)      a place for one tensor
+              | held(k)                                     a number, or a tensor of a size that only a call knows
     Step    ::= Native(symbol, slots, scratch)          one kernel of the objects, `i32 symbol(ptr* args)`
               | Library(op, operands, attributes, results)    one ATen call on tensors laid over the slots
               | Branch(slot, target) | Jump(target)         go on at another step
+              | Move(pairs, binds) | Record(action, carried, results)     held values handed on
 
-Native steps, branches and jumps run in one native call as long as no library step comes (`runtime.native`): they are
+Native steps, branches and jumps run in one native call as long as nothing else comes (`runtime.native`): they are
 records, kernels of function address and pointers, that a loop written once in LLVM walks (`codegen.runner`: its
 object is one of `objects` in any program with native steps or derived weights). A kernel returns 0, or non-zero after
 it wrote `ErrorRecord` = i64[8]: code, code, values... where code is that of the failed `Check`: kernels know nothing
@@ -23,11 +25,11 @@ from typing import Any, Literal
 
 import torch
 
-from monograph.ir.types import TensorType
+from monograph.ir.types import TensorType, Type
 
 __all__ = [
-    "ERROR_WORDS", "FIRST_ERROR_VALUE", "Branch", "Derived", "Error", "Jump", "Library", "Native", "Program", "Slot",
-    "SlotRef", "Step",
+    "ERROR_WORDS", "FIRST_ERROR_VALUE", "Branch", "Derived", "Error", "Jump", "Library", "Move", "Native", "Program",
+    "Record", "Slot", "SlotRef", "Step",
 ]
 
 ERROR_WORDS = 8
@@ -40,12 +42,20 @@ class Slot:
 
     position   input: index among the program's inputs; output: index among its outputs;
                derived: index among `Program.derived`; arena: byte offset; literal: index into `Program.literals`
-    `type.strides` is never None; `extent` is the number of elements the layout spans.
+               held: number among the values a call holds, which several slots may share
+    `type.strides` is never None, sizes and strides are numbers, except for what is held: writing it binds the symbols
+    of its type.
     """
 
-    kind: Literal["input", "output", "derived", "literal", "arena"]
+    kind: Literal["input", "output", "derived", "literal", "arena", "held"]
     position: int
-    type: TensorType
+    type: Type
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type of a slot that is not held."""
+        assert isinstance(self.type, TensorType), self
+        return self.type
 
 
 @dataclass(slots=True)
@@ -63,8 +73,8 @@ class Native:
 class Library:
     """results = op(operands; attributes) by torch, results copied into their slots.
 
-    `operands` has one entry per operand slot of the op: a Slot number wrapped in `SlotRef`, a number, None,
-    or a tuple of these.
+    `operands` has one entry per operand slot of the op: a Slot number wrapped in `SlotRef`, a number, an expression,
+    None, or a tuple of these. Expressions, in attributes too, are computed from the symbols bound so far.
     """
 
     op: str
@@ -72,6 +82,7 @@ class Library:
     attributes: dict[str, Any]
     results: tuple[int | None, ...]   # slot numbers; None where nobody reads the result
     label: str = ""
+    drops: tuple[int, ...] = ()       # held values to forget afterwards
 
 
 @dataclass(slots=True)
@@ -91,7 +102,31 @@ class Jump:
     label: str = "jump"
 
 
-Step = Native | Library | Branch | Jump
+@dataclass(slots=True)
+class Move:
+    """Slot := slot for all (source, target) at once: targets are held, sources that are not are copied. Then the
+    types of the held slots in `binds` tell their symbols."""
+
+    pairs: tuple[tuple[int, int], ...]
+    binds: tuple[int, ...] = ()
+    label: str = "move"
+    drops: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Record:
+    """A loop counts its rounds and stacks values: "start" before it, "round" before each run of the body, "finish".
+
+    `results` are held: the count, then one stack for each slot of `carried`.
+    """
+
+    action: Literal["start", "round", "finish"]
+    carried: tuple[int, ...]
+    results: tuple[int, ...]
+    label: str = "record"
+
+
+Step = Native | Library | Branch | Jump | Move | Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +160,14 @@ class Error:
 @dataclass
 class Program:
     slots: list[Slot] = field(default_factory=list)
-    inputs: list[TensorType] = field(default_factory=list)      # with strides
-    outputs: list[TensorType] = field(default_factory=list)     # with strides
+    inputs: list[Type] = field(default_factory=list)      # with strides
+    outputs: list[Type] = field(default_factory=list)     # with strides; those of a held output may be left to torch
     steps: list[Step] = field(default_factory=list)
     objects: list[bytes] = field(default_factory=list)          # ELF relocatable objects
     literals: list[torch.Tensor] = field(default_factory=list)
     derived: list[Derived] = field(default_factory=list)
     errors: list[Error] = field(default_factory=list)
     arena_bytes: int = 0
+    held: int = 0                                               # how many values a call holds
+    held_inputs: list[tuple[int, int]] = field(default_factory=list)        # (input, slot)
+    held_outputs: list[tuple[int, int]] = field(default_factory=list)       # (output, slot)

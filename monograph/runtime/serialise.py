@@ -13,16 +13,30 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import torch
 
 from monograph.errors import CompileError, VerificationError
 from monograph.ir import dtypes
-from monograph.ir.types import TensorType
-from monograph.runtime import recipe
-from monograph.runtime.program import Branch, Derived, Error, Jump, Library, Native, Program, Slot, SlotRef, Step
+from monograph.ir.symbolic import Expr
+from monograph.ir.types import ScalarType, TensorType, Type
+from monograph.runtime import dims, recipe
+from monograph.runtime.program import (
+    Branch,
+    Derived,
+    Error,
+    Jump,
+    Library,
+    Move,
+    Native,
+    Program,
+    Record,
+    Slot,
+    SlotRef,
+    Step,
+)
 from monograph.runtime.validate import span, static, validate
 
 __all__ = ["FORMAT", "dumps", "loads"]
@@ -49,6 +63,7 @@ def dumps(program: Program) -> bytes:
         "errors": [[error.exception, error.message, error.file, error.line] for error in program.errors],
         "literals": [_type(_literal_type(literal)) for literal in program.literals],
         "arena_bytes": program.arena_bytes,
+        "held": [program.held, program.held_inputs, program.held_outputs],
         "blobs": [len(blob) for blob in (*program.objects, *literals)],
     }
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
@@ -80,7 +95,7 @@ def loads(data: bytes, evaluate: recipe.Evaluate | None = None) -> Program:
 
 
 def _program(header: dict[str, Any], blobs: memoryview, evaluate: recipe.Evaluate | None) -> Program:
-    literal_types = [_read_type(entry) for entry in header["literals"]]
+    literal_types = [_read_tensor_type(entry) for entry in header["literals"]]
     lengths = [_integer(length) for length in header["blobs"]]
     if min(lengths, default=0) < 0 or sum(lengths) != len(blobs) or len(lengths) < len(literal_types):
         raise ValueError("blob lengths do not add up")
@@ -90,6 +105,7 @@ def _program(header: dict[str, Any], blobs: memoryview, evaluate: recipe.Evaluat
         parts.append(blobs[at:at + length])
         at += length
     objects = len(parts) - len(literal_types)
+    held, held_inputs, held_outputs = header["held"]
     return Program(
         slots=[_read_slot(entry) for entry in header["slots"]],
         inputs=[_read_type(entry) for entry in header["inputs"]],
@@ -103,6 +119,7 @@ def _program(header: dict[str, Any], blobs: memoryview, evaluate: recipe.Evaluat
             for exception, message, file, line in header["errors"]
         ],
         arena_bytes=_integer(header["arena_bytes"]),
+        held=_integer(held), held_inputs=list(_pairs(held_inputs)), held_outputs=list(_pairs(held_outputs)),
     )
 
 
@@ -113,21 +130,46 @@ def _read_slot(entry: Any) -> Slot:
 
 # -- types
 
-def _type(kind: TensorType) -> list[Any]:
-    return [dtypes.name(kind.dtype), list(static(kind.shape)), list(static(kind.strides)), kind.device]
+def _type(kind: Type) -> list[Any]:
+    if isinstance(kind, ScalarType):
+        return [kind.kind, kind.symbol]
+    strides = None if kind.strides is None else list(map(dims.write, kind.strides))
+    return [dtypes.name(kind.dtype), list(map(dims.write, kind.shape)), strides, kind.device]
 
 
-def _read_type(entry: Any) -> TensorType:
+def _read_type(entry: Any) -> Type:
+    if len(entry) == 2:
+        kind, symbol = entry
+        if kind not in ("int", "float", "bool"):
+            raise ValueError(f"{kind!r} is no kind of number")
+        return ScalarType(kind, None if symbol is None else _string(symbol))
     name, shape, strides, device = entry
     return TensorType(
-        dtypes.BY_NAME[name], tuple(map(_integer, shape)), _string(device), tuple(map(_integer, strides))
+        dtypes.BY_NAME[name], tuple(map(dims.read, shape)), _string(device),
+        None if strides is None else tuple(map(dims.read, strides)),
     )
+
+
+def _read_tensor_type(entry: Any) -> TensorType:
+    kind = _read_type(entry)
+    if not isinstance(kind, TensorType):
+        raise ValueError(f"{kind} is no tensor")
+    return kind
 
 
 def _integer(value: Any) -> int:
     if type(value) is not int:
         raise ValueError(f"{value!r} is not an integer")
     return value
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    return tuple(map(_integer, values))
+
+
+def _pairs(values: Any) -> Iterator[tuple[int, int]]:
+    for first, second in values:
+        yield _integer(first), _integer(second)
 
 
 def _string(value: Any) -> str:
@@ -143,6 +185,10 @@ def _step(step: Step) -> dict[str, Any]:
         return _native(step)
     if isinstance(step, Library):
         return _library(step)
+    if isinstance(step, Move):
+        return {"pairs": step.pairs, "binds": step.binds, "label": step.label, "drops": step.drops}
+    if isinstance(step, Record):
+        return {"action": step.action, "carried": step.carried, "results": step.results, "label": step.label}
     slot = {"slot": step.slot} if isinstance(step, Branch) else {}
     return {**slot, "target": step.target, "label": step.label}
 
@@ -158,7 +204,7 @@ def _library(step: Library) -> dict[str, Any]:
     return {
         "op": step.op, "operands": [_value(operand) for operand in step.operands],
         "attributes": {name: _value(value) for name, value in step.attributes.items()},
-        "results": list(step.results), "label": step.label,
+        "results": list(step.results), "label": step.label, "drops": step.drops,
     }
 
 
@@ -167,6 +213,12 @@ def _read_step(entry: dict[str, Any]) -> Step:
         return Branch(_integer(entry["slot"]), _integer(entry["target"]), _string(entry["label"]))
     if "target" in entry:
         return Jump(_integer(entry["target"]), _string(entry["label"]))
+    if "pairs" in entry:
+        pairs = tuple(_pairs(entry["pairs"]))
+        return Move(pairs, _integers(entry["binds"]), _string(entry["label"]), _integers(entry["drops"]))
+    if "action" in entry:
+        action = cast(Any, _string(entry["action"]))        # `validate` checks it
+        return Record(action, _integers(entry["carried"]), _integers(entry["results"]), _string(entry["label"]))
     if "symbol" in entry:
         return Native(
             _string(entry["symbol"]), tuple(map(_integer, entry["slots"])), bool(entry["can_fail"]),
@@ -176,6 +228,7 @@ def _read_step(entry: dict[str, Any]) -> Step:
         _string(entry["op"]), tuple(_read_value(operand) for operand in entry["operands"]),
         {_string(name): _read_value(value) for name, value in entry["attributes"].items()},
         tuple(None if result is None else _integer(result) for result in entry["results"]), _string(entry["label"]),
+        _integers(entry["drops"]),
     )
 
 
@@ -212,6 +265,7 @@ _TAGS: dict[str, tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "complex": (complex, lambda z: [z.real.hex(), z.imag.hex()], lambda p: complex(*map(float.fromhex, p))),
     "tuple": (tuple, _write_sequence, lambda entries: tuple(_read_value(entry) for entry in entries)),
     "list": (list, _write_sequence, lambda entries: [_read_value(entry) for entry in entries]),
+    "dim": (Expr, dims.write, dims.read),
     "slot": (SlotRef, lambda ref: ref.slot, lambda number: SlotRef(_integer(number))),
     "dtype": (torch.dtype, dtypes.name, lambda name: dtypes.BY_NAME[name]),
     "device": (torch.device, str, torch.device),
@@ -248,5 +302,5 @@ def _read_derived(entry: Any, evaluate: recipe.Evaluate | None) -> Derived:
         raise ValueError("recipe")
     return Derived(
         tuple(tuple(source) if isinstance(source, list) else source for source in sources), steps,
-        recipe.computation(steps, evaluate), _read_type(kind),
+        recipe.computation(steps, evaluate), _read_tensor_type(kind),
     )

@@ -10,25 +10,38 @@ from typing import Any
 
 from monograph.errors import CompileError
 from monograph.ir import dtypes
-from monograph.ir.types import TensorType
-from monograph.runtime.program import Branch, Derived, Jump, Native, Program, Slot, SlotRef, Step
+from monograph.ir.types import TensorType, Type
+from monograph.runtime.held import is_held, solid
+from monograph.runtime.program import Branch, Derived, Jump, Move, Native, Program, Record, Slot, SlotRef, Step
 
 __all__ = ["span", "static", "validate"]
 
 MAX_BYTES = 1 << 46
 MAX_RANK = 64
+MAX_HELD = 1 << 24
 MAX_PREDICATE_BYTES = 8
 
 
 def validate(program: Program) -> None:
     """CompileError names the first thing that is wrong."""
     _within("arena size", program.arena_bytes, MAX_BYTES + 1)
-    for number, kind in enumerate((*program.inputs, *program.outputs)):
+    for number, kind in enumerate(solid((*program.inputs, *program.outputs))):
         _type(f"input or output {number}", kind)
+    _within("number of held values", program.held, MAX_HELD)
+    for types, pairs in ((program.inputs, program.held_inputs), (program.outputs, program.held_outputs)):
+        for number, slot in pairs:
+            _within("a held input or output", number, len(types))
+            _held(program, "a held input or output", slot)
+        if [number for number, type in enumerate(types) if is_held(type)] != sorted(number for number, _ in pairs):
+            raise CompileError("malformed program: not every held input and output has a place")
     for number, item in enumerate(program.derived):
         _derived(program, number, item)
-    for number, slot in enumerate(program.slots):
-        _slot(program, number, slot)
+    holders = {
+        "input": solid(program.inputs), "output": solid(program.outputs),
+        "derived": [item.type for item in program.derived],
+    }
+    for number, place in enumerate(program.slots):
+        _slot(program, number, place, holders)
     for number, step in enumerate(program.steps):
         _step(program, number, step)
 
@@ -40,8 +53,10 @@ def static(dims: Any) -> tuple[int, ...]:
     return tuple(dims)
 
 
-def span(kind: TensorType) -> int:
-    """Bytes from the first to past the last element; 0 for an empty tensor."""
+def span(kind: Type) -> int:
+    """Bytes from the first to past the last element of a tensor of known size; 0 for an empty one."""
+    if not isinstance(kind, TensorType):
+        raise CompileError(f"a program needs a tensor, not {kind}")
     shape, strides = static(kind.shape), static(kind.strides)
     if 0 in shape:
         return 0
@@ -73,24 +88,27 @@ def _derived(program: Program, number: int, item: Derived) -> None:
             raise CompileError(f"malformed program: derived weight {number} comes from {source!r}")
 
 
-def _slot(program: Program, number: int, slot: Slot) -> None:
-    _type(f"slot {number}", slot.type)
+def _slot(program: Program, number: int, slot: Slot, holders: dict[str, list[TensorType]]) -> None:
+    if slot.kind == "held":
+        _within(f"position of slot {number}", slot.position, program.held)
+        return
+    kind = slot.type
+    if not isinstance(kind, TensorType):
+        raise CompileError(f"malformed program: slot {number} is of kind {slot.kind!r} and of type {kind}")
+    _type(f"slot {number}", kind)
     if slot.kind == "arena":
         room = program.arena_bytes - slot.position
         _within(f"arena offset of slot {number}", slot.position, program.arena_bytes + 1)
-        if slot.position % slot.type.dtype.itemsize:
+        if slot.position % kind.dtype.itemsize:
             raise CompileError(f"malformed program: slot {number} is at offset {slot.position}, not aligned")
     else:
-        room = _room(program, number, slot)
-    if span(slot.type) > room:
-        raise CompileError(f"malformed program: slot {number} spans {span(slot.type)} bytes, its memory has {room}")
+        room = _room(program, number, slot, holders)
+    if span(kind) > room:
+        raise CompileError(f"malformed program: slot {number} spans {span(kind)} bytes, its memory has {room}")
 
 
-def _room(program: Program, number: int, slot: Slot) -> int:
-    """Bytes of the tensor a slot lies in."""
-    holders: dict[str, list[TensorType]] = {
-        "input": program.inputs, "output": program.outputs, "derived": [item.type for item in program.derived],
-    }
+def _room(program: Program, number: int, slot: Slot, holders: dict[str, list[TensorType]]) -> int:
+    """Bytes of the tensor a slot lies in; `holders`: the types of those by kind."""
     what = f"position of slot {number}"
     if slot.kind == "literal":
         _within(what, slot.position, len(program.literals))
@@ -109,12 +127,18 @@ def _step(program: Program, number: int, step: Step) -> None:
         if isinstance(step, Branch):
             _predicate(program, number, step)
         return
+    if isinstance(step, (Move, Record)):
+        _handed_on(program, number, step)
+        return
     if isinstance(step, Native):
         for slot in step.slots:
             _within(f"a slot of step {number}", slot, slots)
+            if program.slots[slot].kind == "held":
+                raise CompileError(f"malformed program: kernel {step.symbol} of step {number} takes a held value")
         for index in step.errors:
             _within(f"an error of step {number}", index, len(program.errors))
         return
+    _drops(program, number, step.drops)
     for operand in step.operands:
         _operand(number, operand, slots)
     for result in step.results:
@@ -122,9 +146,40 @@ def _step(program: Program, number: int, step: Step) -> None:
             _within(f"a result slot of step {number}", result, slots)
 
 
+def _held(program: Program, what: str, number: int) -> None:
+    _within(what, number, len(program.slots))
+    if program.slots[number].kind != "held":
+        raise CompileError(f"malformed program: {what} is slot {number}, which is not held")
+
+
+def _handed_on(program: Program, number: int, step: Move | Record) -> None:
+    what = f"a slot of step {number}"
+    if isinstance(step, Move):
+        sources = [source for source, _ in step.pairs]
+        held = [*(target for _, target in step.pairs), *step.binds]
+        _drops(program, number, step.drops)
+    else:
+        sources, held = list(step.carried), list(step.results)
+        if step.action not in ("start", "round", "finish") or not held:
+            raise CompileError(f"malformed program: step {number} is {step}")
+        if step.action != "start" and len(sources) != len(held) - 1:
+            raise CompileError(f"malformed program: step {number} records {len(sources)} values in {len(held) - 1}")
+    for slot in sources:
+        _within(what, slot, len(program.slots))
+    for slot in held:
+        _held(program, what, slot)
+
+
+def _drops(program: Program, number: int, drops: tuple[int, ...]) -> None:
+    for position in drops:
+        _within(f"what step {number} drops", position, program.held)
+
+
 def _predicate(program: Program, number: int, step: Branch) -> None:
     _within(f"the predicate of step {number}", step.slot, len(program.slots))
     kind = program.slots[step.slot].type
+    if not isinstance(kind, TensorType) or program.slots[step.slot].kind == "held":
+        return
     if kind.numel != 1 or kind.dtype.itemsize > MAX_PREDICATE_BYTES:
         raise CompileError(f"malformed program: step {number} asks whether {kind} is true")
 

@@ -4,20 +4,23 @@
     while   test: <condition>; branch end; <body>; jump test; end:
 
 `homes` says which values share memory: those carried by a loop from the initial value to the result, and the results
-of both regions of a cond. Here it is decided whether a loop's body may write its next value over the present one:
-where nobody reads the present one afterwards. Where somebody does, the next value is copied over it at the end.
+of both regions of a cond. Held values are moved instead. Here it is decided whether a loop's body may write its next
+value over the present one: where nobody reads the present one afterwards. Where somebody does, the next value is
+copied over it at the end.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
+from monograph.ir import edit
 from monograph.ir.graph import Node, Value
 from monograph.schedule.block import Block, Control, Part
 from monograph.schedule.inplace import overwrites
-from monograph.schedule.kernel import Branch, Domain, Fused, Item, Jump, Layout
+from monograph.schedule.kernel import Branch, Domain, Fused, Item, Jump, Layout, Move, Record, is_held
 from monograph.schedule.outputs import copy_of
 from monograph.schedule.roles import Role
 from monograph.schedule.views import shape_of
@@ -75,36 +78,64 @@ class _Flattener:
         items, homes = self.flat.items, self.flat.homes
         assert part.predicate is not None
         then, otherwise = part.blocks
+        results = part.node.results
         for block in part.blocks:
-            homes.update(zip(block.returns, part.node.results, strict=True))
+            homes.update(
+                (value, result) for value, result in zip(block.returns, results, strict=True) if not is_held(result)
+            )
         branch = Branch(part.node, part.predicate)
         items.append(branch)
         self.block(then)
+        self.move(part.node, zip(then.returns, results, strict=True), results)
         jump = Jump(part.node)
-        if otherwise.items:
+        if otherwise.items or any(map(is_held, results)):
             items.append(jump)
         branch.target = len(items)
         self.block(otherwise)
+        self.move(part.node, zip(otherwise.returns, results, strict=True), results)
         jump.target = len(items)
 
     def loop(self, part: Control) -> None:
         items, homes, node = self.flat.items, self.flat.homes, part.node
         condition, body = part.blocks
         assert condition.predicate is not None
-        for values in (node.inputs, *(region.inputs for region in node.regions)):
+        asked, given = (region.inputs for region in node.regions)
+        for values in (asked, given):
             homes.update(zip(values, node.results, strict=False))
+        homes.update((v, r) for v, r in zip(node.inputs, node.results, strict=False) if not is_held(r))
+        self.record(node, "start", [])
+        self.move(node, zip(node.inputs, asked, strict=True), asked)
         start = len(items)
         self.block(condition)
         branch = Branch(node, condition.predicate)
         items.append(branch)
         first = len(items)
+        self.move(node, [], given)
+        self.record(node, "round", given)
         self.block(body)
-        for value, carried in zip(body.returns, node.regions[1].inputs, strict=True):
-            if value is not carried:
+        for value, carried in zip(body.returns, given, strict=True):
+            if value is not carried and not is_held(carried):
                 self.carry(value, carried, first)
+        handed = zip(body.returns, given, asked, strict=True)
+        self.move(node, [(value, again) for value, old, again in handed if value is not old], asked)
         items.append(Jump(node, start))
         branch.target = len(items)
         self.flat.loops.append((start, len(items)))
+        self.move(node, [], node.results[:len(given)])
+        self.record(node, "finish", node.results)
+
+    def move(self, node: Node, pairs: Iterable[tuple[Value, Value]], binds: Iterable[Value]) -> None:
+        """Hand on what is held, and tell the symbols of it."""
+        moved = [(source, target) for source, target in pairs if is_held(target)]
+        bound = [value for value in binds if edit.symbols_in(value.type)]
+        if moved or bound:
+            self.flat.items.append(Move(node, moved, bound))
+
+    def record(self, node: Node, action: Literal["start", "round", "finish"], values: Sequence[Value]) -> None:
+        if node.attributes["trips"] is not None:
+            carried = [values[position] for position in node.attributes["history"]] if values else []
+            results = list(node.results[len(node.inputs):])
+            self.flat.items.append(Record(node, action, carried, results))
 
     def carry(self, value: Value, carried: Value, start: int) -> None:
         """Make `value` the next `carried`; the body's items begin at `start`."""

@@ -7,15 +7,17 @@ from the base upwards. Only bases are ever computed; a view is a way to read one
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from monograph.ir import edit
 from monograph.ir.graph import Graph, Node, Value
 from monograph.schedule import borders, roles, views
+from monograph.schedule.kernel import is_held
 from monograph.schedule.roles import Role
 from monograph.schedule.views import Affine
 
-__all__ = ["Flow", "Step", "flow", "size"]
+__all__ = ["Flow", "Step", "binders", "flow", "size"]
 
 
 def size(value: Value) -> int:
@@ -49,6 +51,7 @@ class Flow:
     readers: dict[Value, list[Node]]          # base -> nodes that are no views and read it, each once per base
     escapes: set[Value]                       # graph outputs
     own: set[Node]                            # nodes of this graph
+    binders: dict[str, Node]                  # symbol -> the node of this graph whose result tells it
 
     def base_of(self, value: Value) -> Value:
         return self.base.get(value, value)
@@ -89,7 +92,20 @@ def flow(graph: Graph, stored: Collection[Node] = (), outer: Flow | None = None)
             readers.setdefault(value, []).append(node)
     nodes = graph.nodes if outer is None else [*outer.nodes, *graph.nodes]
     position = {node: i for i, node in enumerate(nodes)}
-    return Flow(graph, nodes, position, role, base, path, readers, set(graph.outputs), set(graph.nodes))
+    return Flow(
+        graph, nodes, position, role, base, path, readers, set(graph.outputs), set(graph.nodes), binders(graph.nodes),
+    )
+
+
+def binders(nodes: Iterable[Node]) -> dict[str, Node]:
+    """Symbol -> the first of `nodes` with it in the type of a result."""
+    found: dict[str, Node] = {}
+    for node in nodes:
+        for result in node.results:
+            if is_held(result):
+                for name in edit.symbols_in(result.type):
+                    found.setdefault(name, node)
+    return found
 
 
 def _step(node: Node, position: int) -> Step:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from monograph.ir import edit
 from monograph.ir.graph import Node, Value
 from monograph.ops import templates
 from monograph.ops.templates import Capability
@@ -92,6 +93,11 @@ class Groups:
             producer = self.flow.producer(value)
             if producer is not None:
                 yield producer
+        if self.flow.binders:
+            for name in edit.symbols_read(node):
+                binder = self.flow.binders.get(name, node)
+                if binder is not node:
+                    yield binder
 
     def joinable(self, early: Group, late: Group) -> bool:
         """May the two be one without a cycle? No third group may stand between them."""

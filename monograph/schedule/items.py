@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from monograph.ir import edit
 from monograph.ir.graph import Node, Value
 from monograph.schedule.block import Control, Part
 from monograph.schedule.flow import Flow, size
 from monograph.schedule.fuse import ALONE, Group, Groups
-from monograph.schedule.kernel import Domain, Fused, LibraryCall, Template
+from monograph.schedule.kernel import Domain, Fused, LibraryCall, Template, is_held
 from monograph.schedule.roles import Role
 
 __all__ = ["closure", "inputs_of", "items"]
@@ -44,7 +45,8 @@ def _item(flow: Flow, group: Group, outputs: list[Value]) -> Part:
         node = group.nodes[0]
         reads = list(dict.fromkeys(flow.base_of(value) for value in node.reads))
         if group.role is Role.LIBRARY:
-            return LibraryCall(node, reads, outputs)
+            telling = [value for value in node.results if is_held(value) and edit.symbols_in(value.type)]
+            return LibraryCall(node, reads, list(dict.fromkeys([*outputs, *telling])))
         stored = [value for value in reads if value.node is None or flow.role[value.node] is not Role.CONSTANT]
         return Control(node, stored, list(node.results))
     nodes = closure(flow, group.nodes)

@@ -5,15 +5,19 @@
                | Template(name, anchor, nodes, operands, ...)       GEMM, convolution, attention with fused neighbours
                | LibraryCall(node)                                  no kernel for this op: torch runs it
                | Branch(predicate, target) | Jump(target)           what regions become; targets are positions of items
+               | Move(pairs) | Record(node)                         held values handed on in Python
     Domain   ::= shape, reduced dims                                see schedule.rows for what one kernel may hold
     Strided  ::= value, shape, strides, offset                      an affine view of a materialised value
     Pack     ::= source -> steps -> packed value                    an operand rearranged for a template
     Layout   ::= strides in elements, per logical dim
-    Place    ::= input(i) | output(j) | derived(k) | literal(l) | arena(offset in bytes)
+    Place    ::= input(i) | output(j) | derived(k) | literal(l) | arena(offset in bytes) | held(k)
 
 Control flow. A schedule is flat: a cond is a branch around its regions, a loop a branch out of it and a jump back to
 its condition. Values carried by a loop live in one place: the initial value, the regions' inputs, what the body returns
 and the result of the loop share it. So do the results of both regions of a cond and the result of the cond.
+
+Held values. Numbers, and tensors with a size known only at run time, have no layout: each call holds them as torch
+has them (`is_held`), and every node that touches one is a library call. Handing one on is a Move.
 
 A value that is only read through views, or inside the item that makes it, is not materialised: it
 has no layout and no place. `nodes` of an item is in topological order and holds everything between
@@ -33,10 +37,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from monograph.ir.graph import Graph, Node, Value
+from monograph.ir.types import TensorType
 
 __all__ = [
-    "Branch", "Domain", "Fused", "Item", "Jump", "Layout", "LibraryCall", "Pack", "Place", "Schedule", "Strided",
-    "Template",
+    "Branch", "Domain", "Fused", "Item", "Jump", "Layout", "LibraryCall", "Move", "Pack", "Place", "Record", "Schedule",
+    "Strided", "Template", "is_held",
 ]
 
 
@@ -49,7 +54,7 @@ class Layout:
 
 @dataclass(slots=True)
 class Place:
-    kind: Literal["input", "output", "derived", "literal", "arena"]
+    kind: Literal["input", "output", "derived", "literal", "arena", "held"]
     position: int
 
 
@@ -102,6 +107,7 @@ class LibraryCall:
     inputs: list[Value]
     outputs: list[Value]
     operands: dict[Value, Strided] = field(default_factory=dict)
+    drops: list[Value] = field(default_factory=list)        # held values that nobody needs afterwards
 
     @property
     def nodes(self) -> list[Node]:
@@ -110,7 +116,8 @@ class LibraryCall:
 
 @dataclass(eq=False, slots=True)
 class Branch:
-    """Go on at item `target` unless the one element of `predicate` is true (as `bool(tensor)` has it)."""
+    """Go on at item `target` unless the one element of `predicate` is true (as `bool(tensor)` has it). Of a held
+    predicate only `value` counts."""
 
     node: Node                  # the cond or while
     predicate: Strided
@@ -149,7 +156,60 @@ class Jump:
         return []
 
 
-Item = Fused | Template | LibraryCall | Branch | Jump
+@dataclass(eq=False, slots=True)
+class Move:
+    """target := source, for all pairs at once; a source that is not held is copied. Then the types of `binds`, held
+    values, tell the symbols in them."""
+
+    node: Node
+    pairs: list[tuple[Value, Value]]
+    binds: list[Value]
+    drops: list[Value] = field(default_factory=list)
+
+    @property
+    def inputs(self) -> list[Value]:
+        return [*(source for source, _ in self.pairs), *self.binds]
+
+    @property
+    def outputs(self) -> list[Value]:
+        return [target for _, target in self.pairs]
+
+    @property
+    def nodes(self) -> list[Node]:
+        return []
+
+
+@dataclass(eq=False, slots=True)
+class Record:
+    """What a loop with `trips` remembers: "start" before it, "round" before each run of its body, "finish" after it.
+
+    Results `trips` and the stacks of `node` are held; `carried` are the values recorded.
+    """
+
+    node: Node
+    action: Literal["start", "round", "finish"]
+    carried: list[Value]
+    results: list[Value]
+
+    @property
+    def inputs(self) -> list[Value]:
+        return self.carried
+
+    @property
+    def outputs(self) -> list[Value]:
+        return self.results
+
+    @property
+    def nodes(self) -> list[Node]:
+        return []
+
+
+Item = Fused | Template | LibraryCall | Branch | Jump | Move | Record
+
+
+def is_held(value: Value) -> bool:
+    """Is it known only at run time what memory the value takes?"""
+    return not (isinstance(value.type, TensorType) and value.type.is_static)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

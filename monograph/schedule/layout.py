@@ -24,7 +24,7 @@ from monograph.schedule import borders, turning, views
 from monograph.schedule.block import Control, Part
 from monograph.schedule.flow import Flow, size
 from monograph.schedule.items import closure, inputs_of
-from monograph.schedule.kernel import Domain, Fused, Layout, LibraryCall, Pack, Strided, Template
+from monograph.schedule.kernel import Domain, Fused, Layout, LibraryCall, Pack, Strided, Template, is_held
 from monograph.schedule.operands import Operands, channels_last
 from monograph.schedule.outputs import copy_of
 from monograph.schedule.roles import Role
@@ -72,7 +72,8 @@ class Walk:
     def add(self, item: Part) -> None:
         """Lay out what `item` stores, after binding what it reads."""
         for value in item.outputs:
-            self.laid.layouts[value] = Layout(self.pinned.get(value) or self.strides(item, value))
+            if not is_held(value):
+                self.laid.layouts[value] = Layout(self.pinned.get(value) or self.strides(item, value))
         if isinstance(item, Template):
             self.operands.bind(item)
             self.refresh(item)
@@ -121,6 +122,8 @@ class Walk:
 
     def whole(self, value: Value) -> Strided:
         """Where `value` lies, as a tensor laid over memory from its start: itself, a view of another, or a copy."""
+        if is_held(value):
+            return Strided(value, (), ())
         base, shape = self.flow.base_of(value), shape_of(value)
         if base is value and value in self.laid.layouts:
             return Strided(value, shape, self.laid.layouts[value].strides)

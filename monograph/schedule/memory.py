@@ -10,16 +10,17 @@ is the tightest fit; offsets are multiples of 64 bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from monograph.ir import dtypes
 from monograph.ir.graph import Value
 from monograph.schedule.flat import Flat
 from monograph.schedule.inplace import overwrites
-from monograph.schedule.kernel import Item, Layout
+from monograph.schedule.kernel import Item, Layout, is_held
 from monograph.schedule.views import shape_of
 
-__all__ = ["ALIGNMENT", "Arena", "Block", "extent_bytes", "plan_memory"]
+__all__ = ["ALIGNMENT", "Arena", "Block", "extent_bytes", "lives_of", "plan_memory"]
 
 ALIGNMENT = 64
 
@@ -53,14 +54,14 @@ def extent_bytes(value: Value, layout: Layout) -> int:
 
 def plan_memory(flat: Flat, placed: set[Value]) -> Arena:
     """The arena for the items of `flat`; values that share memory with one in `placed` live elsewhere."""
-    lives = _lives(flat)
+    lives = lives_of(flat)
     blocks: list[Block] = []
     block_of: dict[Value, Block] = {}       # by home
     arena = Arena()
     for at, item in enumerate(flat.items):
         for value in item.outputs:
             home = flat.home(value)
-            if home in placed or home in block_of:
+            if home in placed or home in block_of or is_held(value):
                 continue
             size = extent_bytes(value, flat.layouts[value])
             arena.total += size
@@ -81,9 +82,9 @@ def plan_memory(flat: Flat, placed: set[Value]) -> Arena:
     return arena
 
 
-def _lives(flat: Flat) -> dict[Value, tuple[int, int]]:
-    """Home -> the first and last item it is alive in."""
-    lives: dict[Value, tuple[int, int]] = {}
+def lives_of(flat: Flat, given: Iterable[Value] = ()) -> dict[Value, tuple[int, int]]:
+    """Home -> the first and last item it is alive in; `given` are there before the first."""
+    lives: dict[Value, tuple[int, int]] = {value: (-1, -1) for value in given}
     for at, item in enumerate(flat.items):
         for value in (*item.outputs, *item.inputs):
             home = flat.home(value)

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from monograph.ir.graph import Graph, Value
-from monograph.ir.types import TensorType
 from monograph.schedule import fuse, outputs, siblings, turning, views
 from monograph.schedule.block import Block, Control
 from monograph.schedule.flow import Flow, flow
 from monograph.schedule.items import items
+from monograph.schedule.kernel import Layout, is_held
 from monograph.schedule.layout import Laid, Walk
 from monograph.schedule.regions import is_loop
 
@@ -26,7 +26,7 @@ Strides = tuple[int, ...]
 
 
 def block(
-    graph: Graph, laid: Laid, around: Walk | None = None, *, strides: Sequence[Strides] = (),
+    graph: Graph, laid: Laid, around: Walk | None = None, *, strides: Sequence[Strides | None] = (),
     stays: Sequence[Value] = (), is_condition: bool = False, is_loop: bool = False,
 ) -> Block:
     """The items of `graph`, a region inside what `around` lays out.
@@ -37,7 +37,7 @@ def block(
     outer = around.flow if around is not None else None
     graph = outputs.own_outputs(graph, stays)
     for value, wanted in zip(graph.outputs, strides, strict=False):
-        if value not in stays:
+        if value not in stays and wanted is not None and not is_held(value):
             value.type = replace(value.tensor, strides=wanted)
     facts = flow(graph, outer=outer)
     stored = turning.stored(facts)
@@ -48,7 +48,7 @@ def block(
     siblings.join_siblings(groups)
     pinned = {
         value: views.strides_seen(value) for value in graph.outputs
-        if value.node in facts.own and isinstance(value.type, TensorType)
+        if value.node in facts.own and not is_held(value)
     }
     pinned.update(dict(moved.values()))
     _pin_carried(facts, pinned)
@@ -75,9 +75,10 @@ def inside(walk: Walk, item: Control) -> None:
     if item.is_loop:
         for region in node.regions:
             for value, result in zip(region.inputs, node.results, strict=False):
-                layouts[value] = layouts[result]
+                if result in layouts:
+                    layouts[value] = layouts[result]
         condition, body = node.regions
-        strides = [layouts[value].strides for value in body.inputs]
+        strides = _strides(layouts, body.inputs)
         given = [value for value in condition.outputs if value in condition.inputs]
         item.blocks = [
             block(condition, walk.laid, walk, stays=given, is_condition=True, is_loop=True),
@@ -85,9 +86,13 @@ def inside(walk: Walk, item: Control) -> None:
         ]
     else:
         item.predicate = walk.whole(node.inputs[0])
-        strides = [layouts[value].strides for value in node.results]
+        strides = _strides(layouts, node.results)
         item.blocks = [block(region, walk.laid, walk, strides=strides) for region in node.regions]
     item.inputs = _reads(item)
+
+
+def _strides(layouts: dict[Value, Layout], values: Sequence[Value]) -> list[Strides | None]:
+    return [layouts[value].strides if value in layouts else None for value in values]
 
 
 def _reads(item: Control) -> list[Value]:
@@ -99,4 +104,5 @@ def _reads(item: Control) -> list[Value]:
     tests = [item.predicate, *(block.predicate for block in item.blocks)]
     read += [test.value for test in tests if test is not None]
     read += [value for part in parts for value in part.inputs]
+    read += [value for block in item.blocks for value in block.returns if is_held(value)]
     return [value for value in dict.fromkeys(read) if value not in made]

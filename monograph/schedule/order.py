@@ -8,9 +8,11 @@ from __future__ import annotations
 import heapq
 import itertools
 
+from monograph.ir import edit
 from monograph.ir.graph import Value
 from monograph.schedule import roles
 from monograph.schedule.block import Part
+from monograph.schedule.flow import binders
 
 __all__ = ["order"]
 
@@ -18,6 +20,7 @@ __all__ = ["order"]
 def order(items: list[Part], weight: dict[Value, int]) -> list[Part]:
     """`items` reordered; `weight` has the bytes of every value that takes room in the arena."""
     maker = {value: item for item in items for value in item.outputs}
+    told = {name: item for item in reversed(items) for name in binders(item.nodes)}
     pending: dict[Value, int] = {}
     missing: dict[Part, int] = {}
     after: dict[Part, list[Part]] = {item: [] for item in items}
@@ -25,6 +28,9 @@ def order(items: list[Part], weight: dict[Value, int]) -> list[Part]:
         for value in item.inputs:
             pending[value] = pending.get(value, 0) + 1
         makers = {maker[value] for value in item.inputs if value in maker}
+        if told:
+            names = set().union(*map(edit.symbols_read, item.nodes))
+            makers |= {told[name] for name in names if told.get(name, item) is not item}
         missing[item] = len(makers)
         for other in makers:
             after[other].append(item)

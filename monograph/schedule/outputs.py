@@ -17,6 +17,7 @@ from monograph.ops import table
 from monograph.schedule import roles, turning, views
 from monograph.schedule.flow import Flow
 from monograph.schedule.fuse import Groups
+from monograph.schedule.kernel import is_held
 from monograph.schedule.roles import Role
 from monograph.schedule.views import Affine, shape_of
 
@@ -41,8 +42,8 @@ def own_outputs(graph: Graph, stays: Sequence[Value | None] = ()) -> Graph:
     own = set(nodes)
     for position, value in enumerate(graph.outputs):
         kept = position < len(stays) and value is stays[position]
-        if isinstance(value.type, TensorType) and value.type.is_static and not kept and _needs_copy(value, own, seen):
-            nodes.append(copy_of(value, value.type))
+        if not is_held(value) and not kept and _needs_copy(value, own, seen):
+            nodes.append(copy_of(value, value.tensor))
             value = nodes[-1].result
         seen.add(value)
         outputs.append(value)
@@ -61,6 +62,8 @@ def pull_back(flow: Flow, groups: Groups) -> dict[Value, tuple[Value, tuple[int,
         node = output.node
         group = groups.of.get(node) if node is not None else None
         if node is None or group is None or len(group.nodes) != 1 or node.op.name != "aten.clone.default":
+            continue
+        if is_held(output):
             continue
         operand = node.inputs[0]
         base = flow.base_of(operand)

@@ -6,13 +6,11 @@ from typing import Protocol
 
 import torch
 
-from monograph.errors import CompileError
 from monograph.ir.graph import Graph
-from monograph.ir.types import TensorType
 from monograph.schedule import memory, nest, outputs, regions, views
 from monograph.schedule.block import Block, Part
 from monograph.schedule.flat import Flat, flatten
-from monograph.schedule.kernel import Layout, Place, Schedule
+from monograph.schedule.kernel import Layout, LibraryCall, Move, Place, Schedule, is_held
 from monograph.schedule.layout import Laid
 from monograph.schedule.order import order
 
@@ -28,39 +26,31 @@ class Target(Protocol):
 
 
 def plan(graph: Graph, *, target: Target, pack: bool = True) -> Schedule:
-    """Items in order, layouts and places for a static graph. Without `pack` no copy of a weight is kept.
-
-    CompileError where a size or a number is only known at run time.
-    """
-    _refuse_unknown(graph)
+    """Items in order, layouts and places. Without `pack` no copy of a weight is kept."""
     graph = outputs.own_outputs(regions.prepared(graph))
     laid = Laid(target.lanes, nest.inside)
     for value, source in zip(graph.inputs, graph.sources, strict=True):
+        if is_held(value):
+            continue
         laid.layouts[value] = Layout(views.strides_seen(value))
         if pack and source.is_weight:
             laid.weights.add(value)
     block = nest.block(graph, laid)
     schedule = Schedule(graph, layouts=laid.layouts, packs=list(laid.packs.values()))
     for j, value in enumerate(block.returns):
+        if is_held(value):
+            continue
         schedule.places[value] = Place("output", j)
         schedule.layouts.setdefault(value, Layout(views.strides_seen(value)))
     flat = _arranged(schedule, block)
     schedule.items = flat.items
     _fixed_places(schedule)
+    _held_places(schedule, flat)
     for value in schedule.layouts:
         home = flat.home(value)
         if home in schedule.places:
             schedule.places.setdefault(value, schedule.places[home])
     return schedule
-
-
-def _refuse_unknown(graph: Graph) -> None:
-    for value in (*graph.inputs, *(result for node in graph.walk() for result in node.results)):
-        loc = value.node.loc if value.node is not None else None
-        if not isinstance(value.type, TensorType):
-            raise CompileError("native programs compute no numbers yet, only tensors", loc=loc)
-        if not value.type.is_static:
-            raise CompileError(f"native programs need static sizes, not {value.type}", loc=loc)
 
 
 def _fixed_places(schedule: Schedule) -> None:
@@ -75,11 +65,31 @@ def _fixed_places(schedule: Schedule) -> None:
         if source.kind == "derived":
             schedule.places[value] = Place("derived", derived)
             derived += 1
-        else:
+            continue
+        if not is_held(value):
             schedule.places[value] = Place("input", given)
-            given += 1
+        given += 1
     for k, pack in enumerate(schedule.packs):
         schedule.places[pack.packed] = Place("derived", derived + k)
+
+
+def _held_places(schedule: Schedule, flat: Flat) -> None:
+    """Numbers for what is held, and where the last reader of it is."""
+    graph = schedule.graph
+    count = 0
+    touched = [value for item in flat.items for value in (*item.inputs, *item.outputs)]
+    for value in (*graph.inputs, *touched, *graph.outputs):
+        home = flat.home(value)
+        if is_held(value) and home not in schedule.places:
+            schedule.places[home] = Place("held", count)
+            count += 1
+        if is_held(value):
+            schedule.places[value] = schedule.places[home]
+    kept = {flat.home(value) for value in graph.outputs}
+    for home, (_, last) in memory.lives_of(flat, graph.inputs).items() if count else ():
+        item = flat.items[last] if last >= 0 else None
+        if is_held(home) and home not in kept and isinstance(item, (LibraryCall, Move)):
+            item.drops.append(home)
 
 
 def _arranged(schedule: Schedule, block: Block) -> Flat:
@@ -89,7 +99,7 @@ def _arranged(schedule: Schedule, block: Block) -> Flat:
     def greedy(parts: list[Part]) -> list[Part]:
         return order(parts, {
             value: memory.extent_bytes(value, schedule.layouts[value])
-            for part in parts for value in part.outputs if value not in placed
+            for part in parts for value in part.outputs if value not in placed and value in schedule.layouts
         })
 
     plans: list[tuple[memory.Arena, Flat]] = []

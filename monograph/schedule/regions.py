@@ -16,6 +16,7 @@ from monograph.ir.graph import Graph, Node, Value, map_operand
 from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
 from monograph.schedule import roles
+from monograph.schedule.kernel import is_held
 from monograph.schedule.outputs import copy_of
 from monograph.schedule.roles import Role
 
@@ -50,14 +51,12 @@ def _prepare(graph: Graph) -> None:
             _own_carried(graph, node, uses, own)
             node.regions[0].outputs = [_narrow(node.regions[0], value, None) for value in node.regions[0].outputs]
         elif node.regions:
-            node.operands = tuple(
-                map_operand(operand, lambda value, node=node: _narrow(graph, value, node)) for operand in node.operands
-            )
+            node.operands = (_predicate(graph, node),)
 
 
 def _own_carried(graph: Graph, node: Node, uses: Counter[Value], own: set[Node]) -> None:
     def owned(value: Value) -> Value:
-        if not isinstance(value.type, TensorType) or not value.type.is_static:
+        if is_held(value):
             return value
         maker = value.node
         if maker in own and uses[value] == 1 and roles.role(maker) not in (Role.VIEW, Role.CONSTANT):
@@ -67,6 +66,16 @@ def _own_carried(graph: Graph, node: Node, uses: Counter[Value], own: set[Node])
         return copy.result
 
     node.operands = tuple(map_operand(operand, owned) for operand in node.operands)
+
+
+def _predicate(graph: Graph, node: Node) -> Value:
+    operand = node.operands[0]
+    if not isinstance(operand, Value):      # a number
+        kinds = {bool: torch.bool, float: torch.float64}
+        dtype = next((dtype for kind, dtype in kinds.items() if isinstance(operand, kind)), torch.int64)
+        made: Value = Builder(graph, before=node).call("mono.scalar", operand, dtype=dtype)
+        return made
+    return _narrow(graph, operand, node)
 
 
 def _narrow(graph: Graph, value: Value, before: Node | None) -> Value:

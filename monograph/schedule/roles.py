@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 
+from monograph.ir import edit
 from monograph.ir.graph import Node, Value
 from monograph.ir.op import Effect, Trait
 from monograph.ir.types import TensorType
@@ -49,11 +50,13 @@ _CHEAP = frozenset(CHEAP.split())
 
 
 def role(node: Node) -> Role:
-    """How `node` is scheduled. Static shapes."""
+    """How `node` is scheduled. What depends on a number known only at run time is called in torch."""
     name = node.op.name
     if node.regions:
         return Role.REGION
     if not all(_supported(value) for value in (*node.inputs, *node.results)):
+        return Role.LIBRARY
+    if any(map(edit.symbols_in, (*node.operands, *node.attributes.values()))):
         return Role.LIBRARY
     if templates.match(node) is not None:
         return Role.TEMPLATE

@@ -8,6 +8,7 @@ from __future__ import annotations
 from monograph.schedule import recompute, rows
 from monograph.schedule.flow import size
 from monograph.schedule.fuse import ALONE, MOST_NODES, Group, Groups
+from monograph.schedule.kernel import is_held
 
 __all__ = ["join_siblings"]
 
@@ -18,7 +19,7 @@ SMALL = 8               # a result this many times smaller than what is read cos
 def join_siblings(groups: Groups) -> None:
     """Merge groups that share an operand, where the union is one kernel over the same domain."""
     for value, readers in groups.flow.readers.items():
-        if len(readers) < 2 or size(value) < 2:
+        if len(readers) < 2 or is_held(value) or size(value) < 2:
             continue
         found = list(dict.fromkeys(groups.of[node] for node in readers[:MOST_READERS] if node in groups.of))
         found = [group for group in found if group.capability is None and group.role not in ALONE]

@@ -1,0 +1,135 @@
+"""Values whose size only a call knows: numbers, and tensors as torch has them.
+
+Symbols are names of numbers known so far in a call. `binder(type)` says which of them a value of that type tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+
+from monograph import compat
+from monograph.errors import DeviceError, InputError
+from monograph.ir import dtypes, symbolic
+from monograph.ir.symbolic import Expr, Sum, Symbol
+from monograph.ir.types import ScalarType, TensorType, Type
+from monograph.runtime import lazy
+
+__all__ = [
+    "PLACEHOLDER", "Binder", "Symbols", "binder", "check", "has_symbols", "is_held", "lay_out", "numbers", "solid",
+]
+
+Symbols: TypeAlias = MutableMapping[str, Any]
+Binder: TypeAlias = Callable[[Any, Symbols], None]
+
+KINDS = {"int": int, "float": (int, float), "bool": bool}
+
+
+PLACEHOLDER = torch.zeros(1, dtype=torch.uint8, device="cpu")
+"""What native code sees instead of an input or output that is held."""
+
+
+def is_held(type: Type) -> bool:
+    """Does only a call know how much memory a value takes?"""
+    return not (isinstance(type, TensorType) and type.is_static)
+
+
+def solid(types: Sequence[Type]) -> list[TensorType]:
+    """The types of tensors that native code sees."""
+    placeholder = TensorType(PLACEHOLDER.dtype, (1,), strides=(1,))
+    return [type if isinstance(type, TensorType) and type.is_static else placeholder for type in types]
+
+
+def has_symbols(value: Any) -> bool:
+    """Is there an expression in an operand or attribute?"""
+    if isinstance(value, (tuple, list)):
+        return any(map(has_symbols, value))
+    return isinstance(value, Expr)
+
+
+def numbers(value: Any, symbols: Mapping[str, Any]) -> Any:
+    """`value` with every expression replaced by its number."""
+    if isinstance(value, Symbol):
+        return symbols[value.name]
+    if isinstance(value, Expr):
+        return symbolic.evaluate(value, symbols)
+    if isinstance(value, (tuple, list)):
+        return type(value)(numbers(entry, symbols) for entry in value)
+    return value
+
+
+def binder(type: Type) -> Binder | None:
+    """What learns the symbols of `type` from a value; None where it has none."""
+    if isinstance(type, ScalarType):
+        name = type.symbol
+        return None if name is None else lambda value, symbols: symbols.__setitem__(name, value)
+    dims = [*type.shape, *(type.strides or ())]
+    lone = [(at, dim.name) for at, dim in enumerate(dims) if isinstance(dim, Symbol)]
+    linear = [(at, *found) for at, dim in enumerate(dims) if (found := _linear(dim)) is not None]
+    if not lone and not linear:
+        return None
+    strides = type.strides is not None
+
+    def bind(value: Any, symbols: Symbols) -> None:
+        if not isinstance(value, torch.Tensor):
+            return
+        actual = (*value.shape, *value.stride()) if strides else value.shape
+        for at, name in lone:
+            symbols[name] = actual[at]
+        for at, name, coefficient, constant in linear:
+            symbols.setdefault(name, (actual[at] - constant) // coefficient)
+
+    return bind
+
+
+def _linear(dim: Any) -> tuple[str, int, int] | None:
+    """Name, coefficient and constant of coefficient * symbol + constant."""
+    if not isinstance(dim, Sum) or len(dim.terms) != 1:
+        return None
+    (monomial, coefficient), = dim.terms
+    if len(monomial) != 1 or not isinstance(monomial[0], Symbol):
+        return None
+    return monomial[0].name, coefficient, dim.constant
+
+
+def check(number: int, type: Type, value: Any, symbols: Mapping[str, Any]) -> Any:
+    """An input that is held, lazy conjugates made real; InputError unless it is of its type once symbols are bound."""
+    if isinstance(type, ScalarType):
+        if not isinstance(value, KINDS[type.kind]):     # type: ignore[arg-type]
+            raise InputError(f"input {number} is {value!r}; a number of type {type} was compiled for")
+        return value
+    if not isinstance(value, torch.Tensor):
+        raise InputError(f"input {number} is of class {value.__class__.__name__}; {type} was compiled for")
+    if value.device.type != "cpu":
+        raise DeviceError(f"input {number} is on {value.device}; {type} was compiled for")
+    if value.layout is not torch.strided:
+        raise InputError(f"input {number} is a {value.layout} tensor; {type} was compiled for")
+    fits = value.dtype == type.dtype and value.dim() == type.rank
+    for size, dim in zip(value.shape, type.shape):
+        fits = fits and size == numbers(dim, symbols) and _in_range(size, dim)
+    if not fits:
+        found = f"{dtypes.name(value.dtype)}{list(value.shape)}"
+        raise InputError(f"input {number} is {found}; {type} was compiled for")
+    return lazy.resolved(value)
+
+
+def _in_range(size: int, dim: Any) -> bool:
+    return not isinstance(dim, Symbol) or (dim.lo <= size and (dim.hi is None or size <= dim.hi))
+
+
+def lay_out(value: Any, type: Type, symbols: Mapping[str, Any], taken: set[int]) -> Any:
+    """`value` as an output: in memory that no one in `taken` has, strided as the type says."""
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or not isinstance(type, TensorType):
+        return value
+    wanted = value.stride() if type.strides is None else numbers(type.strides, symbols)
+    owns = not value.storage_offset() and compat.storage_address(value) not in taken
+    if value.stride() != wanted or not owns or value.is_conj() or value.is_neg():
+        if type.strides is None:        # torch's own choice, which spreads out expanded views
+            laid = torch.empty_like(value)
+        else:
+            laid = torch.empty_strided(value.shape, wanted, dtype=value.dtype, device=value.device)
+        value = laid.copy_(value)
+    taken.add(compat.storage_address(value))
+    return value

@@ -1,0 +1,185 @@
+"""Steps that run from Python: one function per step of a program, `perform(frame, tensors, outputs) -> next step`.
+
+Native steps have one as well, for who wants to run a program step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+
+from monograph import compat
+from monograph.runtime import abi, library
+from monograph.runtime.frame import Frame
+from monograph.runtime.held import Binder, binder
+from monograph.runtime.program import Branch, Jump, Library, Move, Native, Program, Record, Slot
+
+__all__ = ["Perform", "prepare"]
+
+Tensors: TypeAlias = list[Any]
+Perform: TypeAlias = Callable[[Frame, Tensors, Tensors], int]
+
+
+def prepare(program: Program, resolve: library.Resolve | None, native: Callable[[Frame, int], None]) -> list[Perform]:
+    """The functions of all steps; `native(frame, number)` runs a kernel."""
+    made = _Maker(program, resolve, native)
+    return [made.perform(number) for number in range(len(program.steps))]
+
+
+class _Maker:
+    def __init__(
+        self, program: Program, resolve: library.Resolve | None, native: Callable[[Frame, int], None]
+    ) -> None:
+        self.program, self.resolve, self.native = program, resolve, native
+
+    def perform(self, number: int) -> Perform:
+        step = self.program.steps[number]
+        if isinstance(step, Native):
+            return self.kernel(number)
+        if isinstance(step, Library):
+            return self.library(number, step)
+        if isinstance(step, Branch):
+            slot, target = step.slot, step.target
+            return lambda frame, tensors, outputs: (
+                number + 1 if bool(frame.value(slot, tensors, outputs)) else target
+            )
+        if isinstance(step, Jump):
+            target = step.target
+            return lambda frame, tensors, outputs: target
+        return self.move(number, step) if isinstance(step, Move) else self.record(number, step)
+
+    def kernel(self, number: int) -> Perform:
+        def perform(frame: Frame, tensors: Tensors, outputs: Tensors) -> int:
+            self.native(frame, number)
+            return number + 1
+
+        return perform
+
+    def library(self, number: int, step: Library) -> Perform:
+        call = library.prepare(step, self.resolve)
+        stores = [self.store(slot) for slot in step.results]
+
+        def perform(frame: Frame, tensors: Tensors, outputs: Tensors) -> int:
+            operands: list[Any] = []
+
+            def view(slot: int) -> Any:
+                operands.append(frame.value(slot, tensors, outputs))
+                return operands[-1]
+
+            for store, result in zip(stores, call.run(view, frame.symbols)):
+                if store is not None:
+                    store(frame, result, operands, tensors, outputs)
+            _drop(frame, step.drops)
+            return number + 1
+
+        return perform
+
+    def move(self, number: int, step: Move) -> Perform:
+        slots = self.program.slots
+        pairs = [(source, slots[source].kind != "held", slots[target].position) for source, target in step.pairs]
+        binds = [(slots[slot].position, self.binder(slots[slot])) for slot in step.binds]
+
+        def perform(frame: Frame, tensors: Tensors, outputs: Tensors) -> int:
+            moved = []
+            for source, copies, target in pairs:
+                value = frame.value(source, tensors, outputs)
+                moved.append((target, value.clone() if copies else value))
+            for target, value in moved:
+                frame.held[target] = value
+            for position, bind in binds:
+                bind(frame.held[position], frame.symbols)
+            _drop(frame, step.drops)
+            return number + 1
+
+        return perform
+
+    def record(self, number: int, step: Record) -> Perform:
+        slots = self.program.slots
+        trips, *stacks = (slots[slot].position for slot in step.results)
+        binds = [(slots[slot].position, binder(slots[slot].type)) for slot in step.results]
+
+        def perform(frame: Frame, tensors: Tensors, outputs: Tensors) -> int:
+            held = frame.held
+            if step.action == "start":
+                held[trips] = 0
+                for stack in stacks:
+                    held[stack] = []
+                return number + 1
+            values = [frame.value(slot, tensors, outputs) for slot in step.carried]
+            if step.action == "round":
+                held[trips] += 1
+                for stack, value in zip(stacks, values):
+                    held[stack].append(value.clone())
+                return number + 1
+            for stack, value in zip(stacks, values):
+                held[stack] = torch.stack(held[stack]) if held[stack] else value.new_empty((0, *value.shape))
+            for position, bind in binds:
+                if bind is not None:
+                    bind(held[position], frame.symbols)
+            return number + 1
+
+        return perform
+
+    @staticmethod
+    def binder(slot: Slot) -> Binder:
+        found = binder(slot.type)
+        assert found is not None, slot
+        return found
+
+    def store(self, number: int | None) -> Callable[[Frame, Any, list[Any], Tensors, Tensors], None] | None:
+        """What puts a result into its slot."""
+        if number is None:
+            return None
+        slot = self.program.slots[number]
+        if slot.kind == "held":
+            return _hold(slot)
+        adopts = slot.kind == "output" and slot.type == self.program.outputs[slot.position]
+        base = abi.FIRST_INPUT_BASE + len(self.program.inputs) + slot.position
+
+        def store(frame: Frame, result: Any, operands: list[Any], tensors: Tensors, outputs: Tensors) -> None:
+            if adopts and _is_fresh(result, slot, operands):
+                outputs[slot.position] = result
+                if frame.is_native:
+                    frame.words[frame.bases + base] = result.data_ptr()
+                return
+            with compat.no_torch_function(), compat.kernels_only():
+                frame.value(number, tensors, outputs).copy_(result)
+
+        return store
+
+
+def _hold(slot: Slot) -> Callable[[Frame, Any, list[Any], Tensors, Tensors], None]:
+    position, bind = slot.position, binder(slot.type)
+
+    def store(frame: Frame, result: Any, operands: list[Any], tensors: Tensors, outputs: Tensors) -> None:
+        if isinstance(result, torch.Tensor) and result.layout is torch.strided:
+            storage = compat.storage_address(result)
+            written = (frame.arena, *(output for output in outputs if output is not None))
+            if any(compat.storage_address(memory) == storage for memory in written):
+                with compat.no_torch_function(), compat.kernels_only():
+                    result = result.clone()        # a view of memory that later steps write to
+        frame.held[position] = result
+        if bind is not None:
+            bind(result, frame.symbols)
+
+    return store
+
+
+def _drop(frame: Frame, positions: tuple[int, ...]) -> None:
+    for position in positions:
+        frame.held[position] = None
+
+
+def _is_fresh(result: torch.Tensor, slot: Slot, operands: list[Any]) -> bool:
+    """May the result be the output itself, laid out as the caller wants it, without a copy?"""
+    if result.layout is not torch.strided or result.device.type != "cpu" or result.is_conj() or result.is_neg():
+        return False
+    kind, storage = slot.tensor, compat.storage_address(result)
+    return (
+        result.dtype == kind.dtype and tuple(result.shape) == kind.shape
+        and result.stride() == kind.strides and result.storage_offset() == 0
+        and result.untyped_storage().nbytes() == result.numel() * result.element_size()
+        and all(compat.storage_address(x) != storage for x in operands if isinstance(x, torch.Tensor))
+    )
