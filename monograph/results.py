@@ -98,6 +98,8 @@ def _place(text: Text, result: Fresh | InputView, captured: Captured) -> str:
     else:
         binding = captured.bindings[result.input]
         base, type = itself(text, binding), captured.graph.inputs[result.input].type
+        if result.detached:
+            base += ".detach()"
         absolute, plain = binding.flat, False
     assert isinstance(type, TensorType)
     made = base if plain else _over(text, base, result, type.dtype, absolute)

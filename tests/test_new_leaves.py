@@ -151,3 +151,32 @@ def test_refusals():
     p, loss = monograph.compile(lambda x: ((p := nn.Parameter(x * 2)), (p ** 3).sum()), backend="reference")(ones(2))
     with pytest.raises(UnsupportedError, match="second derivative"):
         torch.autograd.grad(loss, p, create_graph=True)
+
+
+WEIGHT = nn.Parameter(torch.arange(6.0).reshape(2, 3))
+VIEWS = {
+    "detached weight": lambda x: WEIGHT.detach(),
+    "data of a weight": lambda x: WEIGHT.data[0],
+    "detached argument": lambda x: x.detach().t(),
+    "several": lambda x: (x[0], x.detach()[0], WEIGHT.t(), WEIGHT.detach().t(), x * 2),
+}
+
+
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad])
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_of_what_requires_grad_are_as_detached_as_in_eager(view, grad, mode):
+    def scenario(wrap):
+        run, x = wrap(VIEWS[view]), ones(2, 3, grad=grad)
+        with mode():
+            results = run(x)
+        results = results if isinstance(results, tuple) else (results,)
+        seen = look(*results)
+        for result in results:
+            if not result.requires_grad and mode is torch.enable_grad:
+                result.add_(1)
+        seen += look(x, WEIGHT)
+        WEIGHT.data = torch.arange(6.0).reshape(2, 3)
+        return seen
+
+    same(scenario)

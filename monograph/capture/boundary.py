@@ -95,10 +95,16 @@ class Seal:
                 offset -= storage.layout.offset
             else:
                 offset -= storage.layout.offset * storage.layout.dtype.itemsize // layout.dtype.itemsize
-            return InputView(storage.input, sizes, strides, offset, layout.dtype, number, *marks)
+            return InputView(storage.input, sizes, strides, offset, layout.dtype, number, *marks,
+                             detached=new and not leaf.requires_grad and self._requires_grad(storage.input))
         output, whole = self.fresh[compat.storage_id(leaf)]
         offset = 0 if whole is None else layout.offset
         return Fresh(output, sizes, strides, offset, layout.dtype, number, *marks)
+
+    def _requires_grad(self, input: int) -> bool:
+        binding = self.tracer.bindings[input]
+        return any(entry.real.requires_grad for entry in self.tracer.entries
+                   if entry.binding.leaf == binding.leaf and entry.binding.tensor is binding.tensor)
 
     def _plan_fresh(self, leaves: list[Any]) -> None:
         """One graph output per storage made inside that a result lies in."""

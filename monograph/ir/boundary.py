@@ -14,7 +14,7 @@ Two `Fresh` results with the same `output` share one storage, as they did in eag
 of `Fresh` from the start of the output's storage, of `InputView` from the input's own first element
 (may be negative). Equal results with equal `object` number are one object. `conj` and `neg`: the result
 is torch's lazy conjugate or negative of the memory it lies over. `leaf`: it starts to require grad in the program;
-`parameter`: it is an nn.Parameter.
+`parameter`: it is an nn.Parameter. `detached`: it does not require grad though the input it is a view of does.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class InputView:
     neg: bool = False
     leaf: bool = False
     parameter: bool = False
+    detached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
