@@ -89,3 +89,74 @@ def test_a_cache_that_cannot_be_had_is_one_warning(tmp_path):
     (tmp_path / "file").write_text("")
     made, errors = compiled(tmp_path / "file")
     assert made > 0 and errors.count("not cached") == 1
+
+
+SPREAD = """
+import multiprocessing, sys
+import torch
+import monograph as mg
+
+def agrees(_):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(3000, 3000), torch.nn.ReLU(), torch.nn.Linear(3000, 5)).eval()
+    x = torch.randn(2, 3000)
+    with torch.no_grad():
+        torch.testing.assert_close(mg.compile(module)(x), module(x), rtol=1e-4, atol=1e-5)
+    return torch.tensor("llvmlite.binding" not in sys.modules)
+
+class Data(torch.utils.data.Dataset):
+    __getitem__ = staticmethod(agrees)
+    __len__ = lambda self: 2
+
+if __name__ == "__main__":
+    print(torch.cat(list(torch.utils.data.DataLoader(Data(), num_workers=2))).tolist())
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        print([bool(answer) for answer in pool.map(agrees, range(2), chunksize=1)])
+"""
+
+
+def test_workers_of_a_data_loader_and_spawned_processes_compile(tmp_path):
+    """At the same time and the same thing, each with children of its own that LLVM works in."""
+    script = tmp_path / "script.py"
+    script.write_text(SPREAD)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=250, check=False,
+        env={**os.environ, "MONOGRAPH_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0 and done.stdout == "[True, True]\n" * 2, done.stderr
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, torch
+import monograph as mg
+from monograph.codegen import workers
+started, sent = [], []
+start = workers._Worker.__init__
+ask = workers._Worker.ask
+
+def interrupted(self, request, what):
+    if b'"object"' in request[:40] and not sent:
+        sent.append(True)
+        os.killpg(0, signal.SIGINT)                  # as a terminal does: to the parent and its children
+    return ask(self, request, what)
+
+workers._Worker.__init__ = lambda self, command: started.append(self) or start(self, command)
+workers._Worker.ask = interrupted
+module = torch.nn.Sequential(torch.nn.Linear(3000, 3000), torch.nn.ReLU(), torch.nn.Linear(3000, 5)).eval()
+x = torch.randn(2, 3000)
+fast = mg.compile(module)
+with torch.no_grad():
+    try:
+        fast(x)
+    except KeyboardInterrupt:
+        print("interrupted")
+    assert all(worker._process.returncode is not None for worker in started)
+    torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)
+"""
+
+
+def test_ctrl_c_while_children_compile_leaves_everything_usable():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=250, check=False,
+                          cwd=ROOT, env={**os.environ, "MONOGRAPH_CACHE_DIR": "off"}, start_new_session=True)
+    assert done.returncode == 0 and done.stdout == "interrupted\n", done.stderr
+    assert "Traceback" not in done.stderr
