@@ -72,6 +72,10 @@ class _Definite:
             return known
         if isinstance(node, scope.COMPREHENSIONS):
             return self.expression(node.generators[0].iter, known)
+        if isinstance(node, ast.Assert):
+            known = self.expression(node.test, known)
+            self.evaluate([node.msg], known)
+            return known
         if isinstance(node, ast.Assign):
             return self.evaluate([node.value, *node.targets], known)
         if isinstance(node, ast.AugAssign):

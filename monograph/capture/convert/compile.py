@@ -10,6 +10,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import sys
 import threading
 import types
 import warnings
@@ -28,7 +29,9 @@ MARKS = {syntax.OPERATORS_MARK: OPERATORS, syntax.SUPPORT_MARK: SUPPORT}
 FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 QUALIFIED = hasattr(types.CodeType, "co_qualname")
 HIDDEN_LAMBDA = syntax.HIDDEN + "lambda"
-HIDDEN_COMPREHENSIONS = tuple(syntax.HIDDEN + kind for kind in ("listcomp", "setcomp", "dictcomp", "genexpr"))
+# From 3.12 on only a generator expression has a frame of its own.
+FRAMES = ("genexpr",) if sys.version_info >= (3, 12) else ("listcomp", "setcomp", "dictcomp", "genexpr")
+HIDDEN_COMPREHENSIONS = tuple(syntax.HIDDEN + kind for kind in FRAMES)
 
 _lock = threading.RLock()
 # Equal code objects may come from different files: their name is part of the key.
@@ -197,7 +200,7 @@ def _names(code: types.CodeType, name: str, qualified: str) -> tuple[str, str]:
     if declared_global:
         return own, own
     in_class = QUALIFIED and not code.co_qualname.endswith(f"<locals>.{code.co_name}")
-    return own, f"{qualified}.{own}" if in_class else f"{qualified}.<locals>.{own}"
+    return own, f"{qualified}.{own}" if in_class or name in source.COMPREHENSIONS else f"{qualified}.<locals>.{own}"
 
 
 def _shown(value: str, qualified: str) -> str:

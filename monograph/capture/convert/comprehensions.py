@@ -18,7 +18,7 @@ import ast
 import copy
 from typing import TYPE_CHECKING
 
-from monograph.capture.convert import scope, syntax
+from monograph.capture.convert import bound, scope, syntax
 from monograph.capture.convert.syntax import at, load, operator
 
 if TYPE_CHECKING:
@@ -127,7 +127,9 @@ def _native(inside: Expressions, node: Comprehension, first: bool = True) -> ast
 
 def _define(inside: Expressions, name: str, node: Comprehension, body: Block) -> None:
     assert inside.hoist is not None
-    inside.hoist.append(inside.function(name, [ITEMS], body, scope.assigned([node]), node))
+    binds = scope.assigned([node])
+    bound.mark(body, scope.assigned(body) - binds, [ITEMS])
+    inside.hoist.append(inside.function(name, [ITEMS], body, binds, node))
 
 
 def _targets(node: Comprehension) -> set[str]:

@@ -128,7 +128,7 @@ class _Control:
     def statement(self, node: ast.stmt) -> Block:
         hoisted: Block = []
         if isinstance(node, jumps.TRIES):
-            return self.try_(node)  # type: ignore[arg-type]
+            return self.try_(node)
         method = getattr(self, "do_" + type(node).__name__, None)
         if method is not None and not getattr(node, "kept", False):
             return method(node, hoisted)
@@ -168,7 +168,7 @@ class _Control:
         return [syntax.define(name, parameters, [*declared, *self.block(body)], place)], load(name)
 
     def state(self, names: set[str], nodes: Sequence[ast.AST], place: ast.AST, statement: ast.stmt) -> ast.expr:
-        """The variables of a statement; which of them nobody reads after it, and which no iteration before it sets them."""
+        """The variables of a statement; which of them nobody reads after it, and which no iteration reads unset."""
         read = {name for name in scope.loaded(nodes) - names if not name.startswith(syntax.HIDDEN)}
         live: frozenset[str] = getattr(statement, "live", frozenset(names))
         entering: frozenset[str] = getattr(statement, "entering", live) | live
@@ -231,6 +231,7 @@ class _Control:
     def do_Assert(self, node: ast.Assert, hoisted: Block) -> Block:
         if node.msg is not None and (scope.pinned([node.msg]) or scope.assigned([node.msg])):
             node.test = self.expressions.convert(node.test, hoisted)
+            node.msg = self.expressions.convert(node.msg, hoisted)
             return [*hoisted, node]
         test = self.expressions.decide(node.test, hoisted)
         message = syntax.constant(None) if node.msg is None else thunk(self.expressions.convert(node.msg, hoisted))

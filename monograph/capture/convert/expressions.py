@@ -16,14 +16,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from monograph.capture.convert import comprehensions, scope, syntax
+from monograph.capture.convert import bound, comprehensions, scope, syntax
 from monograph.capture.convert.syntax import at, load, operator, support, thunk
 
 __all__ = ["BUILTINS", "Expressions"]
 
 BUILTINS = frozenset("""
-    int float bool complex len range any all min max sum sorted enumerate zip reversed abs round
-    list tuple set frozenset dict isinstance print map filter divmod pow str repr format next iter hash index bytes ord chr getattr hasattr type slice
+    int float bool complex len range any all min max sum sorted enumerate zip reversed abs round list tuple
+    set frozenset dict isinstance print map filter divmod pow str repr format next iter hash index bytes ord
+    chr getattr hasattr type slice
 """.split())
 
 Block = list[ast.stmt]
@@ -165,9 +166,12 @@ class Expressions(ast.NodeTransformer):
         node.args.kw_defaults = [default and self.visit(default) for default in node.args.kw_defaults]
         if scope.pinned([node.body]):
             return node
+        binds, parameters = scope.assigned([node.body]), set(scope.parameter_names(node.args))
+        if binds:
+            bound.mark([syntax.returned(node.body, node.body)], binds | parameters, parameters)
         if self.hoist is not None and scope.has([node.body], (*scope.COMPREHENSIONS, ast.NamedExpr)):
             return self.named_lambda(node)
-        inside = scope.Scope(locals=set(scope.parameter_names(node.args)), outer=self.scope)
+        inside = scope.Scope(locals=parameters | binds, outer=self.scope)
         node.body = Expressions(inside, self.body, self.counter).convert(node.body, None)
         return node
 
@@ -182,7 +186,7 @@ class Expressions(ast.NodeTransformer):
         if named:
             keywords = ast.Dict([syntax.constant(key) for key, _ in named], [value for _, value in named])
         parameters = set(scope.parameter_names(arguments))
-        inside = scope.Scope(locals=parameters | scope.assigned([node.body]), outer=self.scope)
+        inside = scope.Scope(locals=parameters | scope.assigned([node.body]), outer=self.scope, parameters=parameters)
         body: Block = [syntax.returned(node.body, node.body)]
         function = syntax.define(name, (), self.body(body, inside, node), node)
         assert isinstance(function, ast.FunctionDef)

@@ -12,9 +12,10 @@ what the source says. Functions made inside that outlive it get the code object 
 from __future__ import annotations
 
 import gc
+import inspect
 import threading
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from monograph.capture.convert import compile as compiler
@@ -47,13 +48,22 @@ class Swap:
 
     def install(self, old: types.CodeType, new: types.CodeType) -> int:
         """Functions that hold `old`, or would make functions that do, get `new` in its place; how many there were."""
+        return self.install_all([(old, new)])
+
+    def install_all(self, pairs: Sequence[tuple[types.CodeType, types.CodeType]]) -> int:
+        """`install` of many at once."""
         assert self._entered, "install outside of the with block"
-        for made, origin in _pairs(old, new):
-            self._back[id(made)] = (made, origin)
+        for old, new in pairs:
+            for made, origin in _pairs(old, new):
+                self._back[id(made)] = (made, origin)
+        replacements = {id(old): new for old, new in pairs}
+        files = {old.co_filename for old, _ in pairs}
+        # A nested function may still be made, from a constant of the function around it.
+        nested = any(old.co_flags & inspect.CO_NESTED for old, _ in pairs)
         changed = 0
-        for function in _functions():
+        for function in _functions() if nested else _holders([old for old, _ in pairs]):
             code = function.__code__
-            replaced = _replaced(code, old, new)
+            replaced = _replaced(code, replacements, files)
             if replaced is not code:
                 self._before.setdefault(id(function), (function, code))
                 self._back.setdefault(id(replaced), (replaced, code))
@@ -65,7 +75,7 @@ class Swap:
         for function, code in self._before.values():
             function.__code__ = code
         if self._back:
-            for function in _functions():
+            for function in _holders([made for made, _ in self._back.values()]):
                 code = self._source(function.__code__)
                 if code is not function.__code__ and code.co_freevars == function.__code__.co_freevars:
                     function.__code__ = code
@@ -84,8 +94,7 @@ class Swap:
 def swapped(pairs: Iterable[tuple[types.CodeType, types.CodeType]] = ()) -> Iterator[Swap]:
     """A Swap with some code objects installed."""
     with Swap() as swap:
-        for old, new in pairs:
-            swap.install(old, new)
+        swap.install_all(list(pairs))
         yield swap
 
 
@@ -115,27 +124,32 @@ def _around(outer: types.CodeType, code: types.CodeType) -> types.CodeType | Non
     return None
 
 
+def _holders(codes: Sequence[types.CodeType]) -> list[types.FunctionType]:
+    """The live functions that run one of some code objects."""
+    return [found for found in gc.get_referrers(*codes) if type(found) is types.FunctionType]
+
+
 def _functions() -> list[types.FunctionType]:
     return [candidate for candidate in gc.get_objects() if type(candidate) is types.FunctionType]
 
 
-def _replaced(code: types.CodeType, old: types.CodeType, new: types.CodeType) -> types.CodeType:
-    """`code` with `new` where it has `old`; `code` itself where it has none."""
-    if code is old:
+def _replaced(code: types.CodeType, replacements: dict[int, types.CodeType], files: set[str]) -> types.CodeType:
+    """What stands in the place of `code`, or `code` with replaced constants; `code` itself where nothing changes."""
+    new = replacements.get(id(code))
+    if new is not None:
         return new
-    if code.co_filename != old.co_filename:
-        return code
     consts = code.co_consts
-    if not any(isinstance(value, types.CodeType) for value in consts):
+    if code.co_filename not in files or not any(isinstance(value, types.CodeType) for value in consts):
         return code
-    replaced = tuple(_replaced(value, old, new) if isinstance(value, types.CodeType) else value for value in consts)
+    replaced = tuple(_replaced(value, replacements, files) if isinstance(value, types.CodeType) else value
+                     for value in consts)
     if all(one is other for one, other in zip(consts, replaced)):
         return code
     return code.replace(co_consts=replaced)
 
 
 def _pairs(old: types.CodeType, new: types.CodeType) -> list[tuple[types.CodeType, types.CodeType]]:
-    """Converted code objects with their originals: of the function, and of those in it that name and line tell apart."""
+    """Converted code objects with their originals: of the function, and of those in it that name and line tell."""
     originals: dict[tuple[str, int], list[types.CodeType]] = {}
     for code in _nested(old):
         originals.setdefault((code.co_name, code.co_firstlineno), []).append(code)

@@ -280,3 +280,19 @@ def imports(x):
         return p.basename("a/b"), floor(2.5), up(2.5)
     import os.path
     return os.path.basename("c/d")
+
+@case((1,), (0,))
+def unbound_in_lambda(x):
+    f = lambda v: ((v and later) or 2) + (later := v)
+    return f(x)
+
+@case(([1],), ([],))
+def unbound_in_comprehension(xs):
+    return [j for i in xs for j in (i and j,)]
+
+@case((1,), (0,))
+def assert_binds(x):
+    if x: y = 1
+    if x < 5:
+        assert x, (z := y)
+        return y

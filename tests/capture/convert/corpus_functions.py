@@ -312,3 +312,15 @@ def finalized_closure(x):
     finally:
         if x: out.append("x")
     return out
+
+@case((1,), (0,))
+def dead_declaration(x):
+    def inner():
+        nonlocal y
+        y = x
+    return x
+    y = 1
+
+@case((1,), (0,))
+def lambda_in_comprehension(x):
+    return [(lambda v=v: v).__qualname__ for v in [x]], list((lambda: v).__qualname__ for v in [x])
