@@ -23,6 +23,7 @@ from monograph.ir.types import TensorType, Type
 from monograph.loops.nodes import Check, Kernel
 from monograph.runtime import program as programs
 from monograph.runtime.program import Error, Library, Native, Program, Slot, SlotRef, Step
+from monograph.schedule import checks
 from monograph.schedule.kernel import (
     Branch,
     Fused,
@@ -203,4 +204,5 @@ class _Assembly:
         results = tuple(self.slot(value) if value in stored else None for value in node.results)
         operands = tuple(read(operand) for operand in node.operands)
         label = node.op.name.split(".")[1]
-        return Library(node.op.name, operands, dict(node.attributes), results, label, self.drops(item))
+        raises = checks.is_guarded(node)
+        return Library(node.op.name, operands, dict(node.attributes), results, label, self.drops(item), raises)

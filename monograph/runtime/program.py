@@ -29,7 +29,7 @@ from monograph.ir.types import TensorType, Type
 
 __all__ = [
     "ERROR_WORDS", "FIRST_ERROR_VALUE", "Branch", "Derived", "Error", "Jump", "Library", "Move", "Native", "Program",
-    "Record", "Slot", "SlotRef", "Step",
+    "Record", "Slot", "SlotRef", "Step", "python_steps",
 ]
 
 ERROR_WORDS = 8
@@ -83,6 +83,7 @@ class Library:
     results: tuple[int | None, ...]   # slot numbers; None where nobody reads the result
     label: str = ""
     drops: tuple[int, ...] = ()       # held values to forget afterwards
+    raises: bool = False              # comes after a branch, and only to raise
 
 
 @dataclass(slots=True)
@@ -132,6 +133,18 @@ Step = Native | Library | Branch | Jump | Move | Record
 @dataclass(frozen=True, slots=True)
 class SlotRef:
     slot: int
+
+
+def python_steps(program: Program) -> list[Step]:
+    """The steps that run from Python in a call that raises nothing, each once."""
+    def is_python(step: Step) -> bool:
+        if isinstance(step, Library):
+            return not step.raises
+        return isinstance(step, (Move, Record)) or (
+            isinstance(step, Branch) and program.slots[step.slot].kind == "held"
+        )
+
+    return [step for step in program.steps if is_python(step)]
 
 
 @dataclass(slots=True)

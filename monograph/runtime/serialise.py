@@ -205,6 +205,7 @@ def _library(step: Library) -> dict[str, Any]:
         "op": step.op, "operands": [_value(operand) for operand in step.operands],
         "attributes": {name: _value(value) for name, value in step.attributes.items()},
         "results": list(step.results), "label": step.label, "drops": step.drops,
+        "raises": step.raises,
     }
 
 
@@ -228,7 +229,7 @@ def _read_step(entry: dict[str, Any]) -> Step:
         _string(entry["op"]), tuple(_read_value(operand) for operand in entry["operands"]),
         {_string(name): _read_value(value) for name, value in entry["attributes"].items()},
         tuple(None if result is None else _integer(result) for result in entry["results"]), _string(entry["label"]),
-        _integers(entry["drops"]),
+        _integers(entry["drops"]), bool(entry["raises"]),
     )
 
 

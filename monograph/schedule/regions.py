@@ -1,4 +1,4 @@
-"""Graphs with regions, made ready: what is carried into a loop is a value of its own.
+"""Graphs with regions, made ready: what is carried into a loop is a value of its own, checks are branches.
 
 `prepared` puts a copy in front of a loop for every carried value that somebody else sees: a graph input, a view, a
 constant, a value with other readers. The loop may then write over it. After fusion most of these copies have joined
@@ -15,7 +15,7 @@ from monograph.ir import edit
 from monograph.ir.graph import Graph, Node, Value, map_operand
 from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
-from monograph.schedule import roles
+from monograph.schedule import checks, roles
 from monograph.schedule.kernel import is_held
 from monograph.schedule.outputs import copy_of
 from monograph.schedule.roles import Role
@@ -30,8 +30,8 @@ def is_loop(node: Node) -> bool:
 
 
 def prepared(graph: Graph) -> Graph:
-    """`graph` itself where it has no regions, else a copy that is ready to be scheduled."""
-    if not any(node.regions for node in graph.nodes):
+    """`graph` itself where it has neither regions nor checks, else a copy that is ready to be scheduled."""
+    if not any(node.regions or checks.is_guarded(node) for node in graph.nodes):
         return graph
     copied = edit.clone(graph)
     _prepare(copied)
@@ -39,13 +39,14 @@ def prepared(graph: Graph) -> Graph:
 
 
 def _prepare(graph: Graph) -> None:
+    guarded = {checks.guard(graph, node) for node in list(graph.nodes)}
     uses = Counter(graph.outputs)
     for node in graph.nodes:
         uses.update(node.inputs)
         uses.update(value for region in node.regions for value in region.free_values())
     own = set(graph.nodes)
     for node in list(graph.nodes):
-        for region in node.regions:
+        for region in () if node in guarded else node.regions:
             _prepare(region)
         if is_loop(node):
             _own_carried(graph, node, uses, own)

@@ -11,13 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monograph.codegen import assemble, target
+from monograph.errors import WrongPath
 from monograph.ir import dtypes
+from monograph.ir.graph import Graph, Node
+from monograph.ir.types import TensorType
 from monograph.ir.verifier import verify
-from monograph.ops.evaluate import evaluate
+from monograph.ops import table
+from monograph.ops.build import Builder
+from monograph.ops.evaluate import evaluate, special
 from monograph.ops.text import parse
 from monograph.runtime import serialise
 from monograph.runtime.execute import Executable
-from monograph.runtime.program import Branch, Jump, Library, Native
+from monograph.runtime.program import Branch, Jump, Library, Native, python_steps
 from monograph.schedule import plan
 from monograph.transform.dce import dce
 from tests.regions import inputs_for, random_regions
@@ -472,3 +477,61 @@ def test_random_regions(seed, steps):
         inputs = inputs_for(graph, call)
         for got, wanted in zip(executable.run(inputs), evaluate(graph, inputs), strict=True):
             torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-3, equal_nan=True)
+
+
+@pytest.mark.parametrize("x, numbers", [
+    (torch.tensor([3, -1]), (3, -1)), (torch.tensor(True), (True,)),
+    (torch.tensor([1.5, NAN, 0.0, -0.0]), (1.5, NAN, 0.0, -0.0)),
+])
+def test_expected_values_are_compared_natively(x, numbers):
+    graph = Graph()
+    value = graph.add_input(TensorType(x.dtype, tuple(x.shape), strides=x.stride()), "x")
+    op = table.lookup("mono.expect")
+    operands, attributes = table.bind(op, (value,), {"value": numbers, "number": 4})
+    graph.nodes.append(Node(op, operands, attributes, ()))
+    graph.outputs = [Builder(graph).call("aten.clone.default", value)]
+    program = compiled(graph)
+    assert not python_steps(program)
+    executable = Executable(serialise.loads(serialise.dumps(program)), resolve=special)
+    executable.run([x])
+    for wrong in (x + x if x.dtype is not torch.bool else ~x, -x if x.dtype is not torch.bool else ~x):
+        with pytest.raises(WrongPath) as caught:
+            executable.run([wrong])
+        assert caught.value.number == 4 and repr(list(caught.value.actual)) == repr(wrong.reshape(-1).tolist())
+    executable.run([x])
+
+
+def test_a_check_in_a_loop_costs_no_python_until_it_fails():
+    graph = parse("""
+graph {
+    input %x: f32[4, strides=[1]]
+    input %n: i64[strides=[]]
+    %zero: i64[] = aten.full.default([], 0, dtype=i64)
+    %i: i64[], %y: f32[4] = mono.while([%zero, %x]) {
+        condition {
+            input %i0: i64[]
+            input %y0: f32[4]
+            %p: bool[] = aten.lt.Tensor(%i0, %n)
+            return %p
+        }
+        body {
+            input %i1: i64[]
+            input %y1: f32[4]
+            %i2: i64[] = aten.add.Scalar(%i1, 1)
+            %ok: bool[] = aten.lt.Scalar(%i1, 5)
+            mono.check(%ok, error="ValueError", message="too many rounds")
+            %t: f32[4] = aten.sin.default(%y1)
+            return %i2, %t
+        }
+    }
+    return %y
+}
+""")
+    program = compiled(graph)
+    assert not python_steps(program)
+    executable = Executable(program, resolve=special)
+    x = torch.randn(4)
+    torch.testing.assert_close(executable.run([x, torch.tensor(5)])[0], evaluate(graph, [x, torch.tensor(5)])[0])
+    with pytest.raises(ValueError, match="too many rounds"):
+        executable.run([x, torch.tensor(6)])
+    executable.run([x, torch.tensor(1)])
