@@ -27,7 +27,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from monograph.codegen.target import Target
 from monograph.errors import CompileError
@@ -135,7 +135,7 @@ class _Worker:
     """One process. OSError where it cannot be started."""
 
     def __init__(self, command: list[str]) -> None:
-        self._errors = tempfile.TemporaryFile()         # noqa: SIM115 (as long as the process)
+        self._errors = _scratch()
         try:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
@@ -148,9 +148,10 @@ class _Worker:
         """(state, content) of the answer; None where the process is gone. CompileError where LLVM brought it down."""
         process = self._process
         assert process.stdin is not None and process.stdout is not None
-        watchdog = threading.Timer(SECONDS, self._stop)
+        watchdog = threading.Timer(SECONDS, self._stop)         # the child has one too; it may be stopped, or stuck
         watchdog.daemon = True
-        watchdog.start()
+        with contextlib.suppress(RuntimeError):                 # no thread to be had
+            watchdog.start()
         try:
             with contextlib.suppress(OSError, ValueError, TypeError, KeyError):     # it ended, or talks nonsense
                 process.stdin.write(request)
@@ -177,7 +178,7 @@ class _Worker:
         process.kill()
         status = process.wait()
         said = self._said()
-        if self._is_late:
+        if self._is_late or -status == getattr(signal, "SIGALRM", None):
             raise CompileError(f"LLVM works on {what} for more than {SECONDS} s")
         if -status in CRASHES:
             raise CompileError(f"LLVM breaks down on {what} ({signal.Signals(-status).name})", hint=said)
@@ -200,6 +201,14 @@ class _Worker:
             with contextlib.suppress(OSError):
                 if file is not None:
                     file.close()
+
+
+def _scratch() -> BinaryIO:
+    """A file without a name; nothing keeps what is written to it where no folder takes files."""
+    try:
+        return tempfile.TemporaryFile()
+    except OSError:
+        return open(os.devnull, "r+b")
 
 
 def described(names: Sequence[str], most: int = 4) -> str:
@@ -228,4 +237,5 @@ def _command() -> list[str] | None:
         logger.debug("kernels are compiled in this process: %r is no interpreter to start another with",
                      executable)
         return None
-    return [executable, "-I", "-S", str(program), str(Path(origin).parents[1]), str(SECONDS)]
+    options = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
+    return [executable, *options, str(program), str(Path(origin).parents[1]), str(SECONDS)]

@@ -104,13 +104,16 @@ def test_a_child_that_llvm_brings_down_is_a_compile_error(tmp_path, monkeypatch,
     team.close()
 
 
-def test_a_child_that_takes_too_long_is_a_compile_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "SECONDS", 0.3)
-    team = stand_in(tmp_path, monkeypatch, "import time; time.sleep(100)")
+@pytest.mark.parametrize(("seconds", "code"), [
+    (0.3, "import time; time.sleep(100)"), (100, "import signal, time; signal.alarm(1); time.sleep(100)"),
+])
+def test_a_child_that_takes_too_long_is_a_compile_error(tmp_path, monkeypatch, seconds, code):
+    monkeypatch.setattr(workers, "SECONDS", seconds)
+    team = stand_in(tmp_path, monkeypatch, code)
     start = time.monotonic()
     with pytest.raises(CompileError, match="works on kernel k for more than"):
         team.compile("text", target.host(), ["k"])
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 30
     team.close()
 
 
@@ -151,6 +154,22 @@ def test_a_refused_process_is_not_an_error(monkeypatch, log):
     monkeypatch.setattr(subprocess, "Popen", refuse)
     team = Workers(2)
     assert team.compile("text", target.host(), []) is None and "not permitted" in log.text
+    team.close()
+
+
+def test_no_folder_for_temporary_files_and_no_thread_to_be_had(monkeypatch):
+    def refuse(*args):
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    def no_thread(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr(threading.Timer, "start", no_thread)
+    team = Workers(1)
+    assert team.host() is not None
+    with pytest.raises(CompileError, match="refuses"):
+        team.compile("nonsense", target.host(), ["k"])
     team.close()
 
 
