@@ -193,9 +193,8 @@ class _Writer:
     def statement(self, where: _Where) -> list[str]:
         kinds = [self.assign, self.assign, self.own, self.jump]
         if where.depth < 3:
-            plain = where.function or self.random.random() < 0.3
-            return [f"del {target}" if plain else f"{target}: int = {value}"]
-                      self.function]
+            kinds += [self.if_] * 3 + [self.for_] * 2
+            kinds += [self.while_, self.try_, self.with_, self.match, self.function]
         return self.random.choice(kinds)(where)
 
     def assign(self, where: _Where) -> list[str]:
@@ -209,7 +208,8 @@ class _Writer:
             return [f"{target}, *rest = [{value}, {self.value(where)}, 3]"]
         if kind == 2:
             self.count("del")
-            return [f"del {target}" if where.function or self.random.random() < 0.3 else f"{target}: int = {value}"]
+            plain = where.function or self.random.random() < 0.3
+            return [f"del {target}" if plain else f"{target}: int = {value}"]
         if kind == 3:
             self.count("assert")
             return [f"assert {self.condition(where)}, {value}"]
