@@ -8,18 +8,24 @@ Whatever the forward outputs need runs forward, and so does every random draw. W
 a tangent runs backward. The rest (recorded by derivative formulas that look at forward values only)
 runs backward too, from the same saved values. A saved value that is a view is not saved itself: its
 base is, and the view is taken again, which costs nothing.
+
+A node with regions goes to one side whole. Numbers that name sizes are saved as tensors (`mono.scalar`) and read
+again (`mono.number`), unless a saved value or a tangent tells them by its shape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from monograph.capture.captured import Captured
-from monograph.ir.graph import Graph, Node, Source, Value, map_operand
+from monograph.errors import UnsupportedError
+from monograph.ir.edit import copy_node, symbols_in, symbols_read, symbols_told, tellers
+from monograph.ir.graph import Graph, Node, Source, Value
 from monograph.ir.op import Trait
-from monograph.ir.types import TensorType
+from monograph.ir.types import ScalarType, TensorType, Type
+from monograph.ops.build import Builder
 
 __all__ = ["BackwardInput", "Partition", "split"]
 
@@ -54,36 +60,72 @@ def split(captured: Captured) -> Partition:
     joint = captured.joint
     assert joint is not None, "not a joint capture"
     graph = captured.graph
+    flow = _Flow(graph)
     results = graph.outputs[:joint.forward_outputs]
-    ahead = _needed(results)
+    tangents = {graph.inputs[position] for position in joint.tangents.values()}
+    ahead = flow.behind(results)
     for node in graph.nodes:
-        if node.op.has(Trait.RANDOM) or (node.op.effects and not _depends(node, joint.tangents.values(), graph)):
-            ahead |= _needed(node.inputs) | {node}
+        if node.op.has(Trait.RANDOM) or (not node.is_pure and not flow.reads(node, tangents)):
+            ahead |= flow.behind(node.reads) | {node}
     gradients = {position: graph.outputs[output] for position, output in sorted(joint.gradients.items())}
     leaves = [graph.outputs[output] for _, output in sorted(joint.leaf_gradients.items())]
-    saved = _saved([*gradients.values(), *leaves], ahead, graph, set(joint.tangents.values()))
-    return _build(captured, ahead, results, gradients, leaves, saved)
+    saved = _saved([*gradients.values(), *leaves], ahead, graph, tangents)
+    return _build(captured, flow, ahead, results, gradients, leaves, saved)
 
 
-def _needed(values: Iterable[Value]) -> set[Node]:
-    """The nodes that `values` depend on."""
-    found: set[Node] = set()
-    stack = [value.node for value in values if value.node is not None]
-    while stack:
-        node = stack.pop()
-        if node in found:
-            continue
-        found.add(node)
-        stack.extend(value.node for value in node.inputs if value.node is not None)
-    return found
+def _maker(value: Value) -> Node:
+    assert value.node is not None
+    return value.node
 
 
-def _depends(node: Node, positions: Iterable[int], graph: Graph) -> bool:
-    tangents = {graph.inputs[position] for position in positions}
-    return any(value in tangents for inner in (node, *_needed(node.inputs)) for value in inner.inputs)
+class _Flow:
+    """What the nodes of a graph need: values, and symbols that other nodes tell."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.tellers = {symbol: _maker(value) for value, symbols in tellers(graph).items() for symbol in symbols}
+        self.symbols = set(self.tellers).union(*(symbols_in(value.type) for value in graph.inputs))
+
+    def before(self, node: Node) -> Iterator[Node]:
+        """The nodes that `node` needs itself."""
+        yield from (value.node for value in node.reads if value.node is not None)
+        for symbol in symbols_read(node):
+            teller = self.tellers.get(symbol)
+            if teller is not None and teller is not node:
+                yield teller
+
+    def behind(self, values: Iterable[Value]) -> set[Node]:
+        """The nodes that `values` depend on."""
+        found: set[Node] = set()
+        stack = [value.node for value in values if value.node is not None]
+        stack += [self.tellers[s] for value in values for s in symbols_in(value.type) if s in self.tellers]
+        while stack:
+            node = stack.pop()
+            if node not in found:
+                found.add(node)
+                stack.extend(self.before(node))
+        return found
+
+    def between(self, known: Container[Value], ahead: set[Node], values: Iterable[Value]) -> set[Node]:
+        """The nodes that lead from known values to `values`; symbols that nodes of `ahead` tell are known too."""
+        found: set[Node] = set()
+        stack = [value for value in values if value not in known]
+        while stack:
+            node = stack.pop().node
+            assert node is not None, "a gradient depends on an input that is neither saved nor a tangent"
+            if node in found:
+                continue
+            found.add(node)
+            stack.extend(value for value in node.reads if value not in known)
+            tells = [self.tellers[s] for s in symbols_read(node) if s in self.tellers]
+            stack.extend(teller.results[0] for teller in tells if teller not in ahead and teller is not node)
+        return found
+
+    def reads(self, node: Node, values: set[Value]) -> bool:
+        """Whether some of `values` has a part in what `node` does."""
+        return any(not values.isdisjoint(inner.reads) for inner in (node, *self.behind(node.reads)))
 
 
-def _saved(gradients: Iterable[Value], ahead: set[Node], graph: Graph, tangents: set[int]) -> list[Value]:
+def _saved(gradients: Iterable[Value], ahead: set[Node], graph: Graph, tangents: set[Value]) -> list[Value]:
     """Forward values the backward reads, views replaced by what they are views of; in program order."""
     wanted: set[Value] = set()
     seen: set[Value] = set()
@@ -95,12 +137,12 @@ def _saved(gradients: Iterable[Value], ahead: set[Node], graph: Graph, tangents:
         seen.add(value)
         node = value.node
         if node is None:
-            if value.index not in tangents:
+            if value not in tangents:
                 wanted.add(value)
         elif node in ahead and not node.op.has(Trait.VIEW):
             wanted.add(value)
         else:
-            stack.extend(node.inputs)
+            stack.extend(node.reads)
     order = {value: number for number, value in enumerate(_definitions(graph))}
     return sorted(wanted, key=order.__getitem__)
 
@@ -112,7 +154,7 @@ def _definitions(graph: Graph) -> Iterable[Value]:
 
 
 def _build(
-    captured: Captured, ahead: set[Node], results: list[Value], gradients: dict[int, Value],
+    captured: Captured, flow: _Flow, ahead: set[Node], results: list[Value], gradients: dict[int, Value],
     leaves: list[Value], saved: list[Value],
 ) -> Partition:
     graph, joint = captured.graph, captured.joint
@@ -126,63 +168,70 @@ def _build(
         if position not in tangents:
             number[value] = len(forward.inputs)
             known[value] = forward.add_input(value.type, value.name, source)
-    _copy(graph, forward, known, lambda node: node in ahead)
+    _copy(graph, forward, known, ahead)
     forward.outputs = [known[value] for value in results]
 
     partition = Partition(forward, backward)
     replayed: dict[Value, Value] = {}
-    for value in saved:
-        if value.node is None:
-            origin = BackwardInput("input", number[value])
-        elif value in results:
-            origin = BackwardInput("output", results.index(value))
-        else:
-            origin = BackwardInput("output", len(forward.outputs))
-            known[value].type = _with_strides(value.tensor)
-            forward.outputs.append(known[value])
+
+    def replay(value: Value, origin: BackwardInput, type: Type) -> None:
         partition.backward_inputs.append(origin)
-        type_ = forward.outputs[origin.position].type if origin.kind == "output" else value.type
-        replayed[value] = backward.add_input(type_, value.name, Source("saved", str(len(replayed))))
+        replayed[value] = backward.add_input(type, value.name, Source("saved", str(len(replayed))))
+
+    for value in saved:
+        if not isinstance(value.type, TensorType):
+            continue        # a number: its symbol is saved
+        if value.node is None:
+            replay(value, BackwardInput("input", number[value]), value.type)
+        elif value in results:
+            position = results.index(value)
+            replay(value, BackwardInput("output", position), forward.outputs[position].type)
+        else:
+            known[value].type = _with_strides(value.tensor)
+            replay(value, BackwardInput("output", len(forward.outputs)), known[value].type)
+            forward.outputs.append(known[value])
+    wanted = [*gradients.values(), *leaves]
+    given = {*replayed, *(value for value in saved if not isinstance(value.type, TensorType))}
+    later = flow.between(given | {graph.inputs[position] for position in tangents}, ahead, wanted)
+    given_types = [*(value.type for value in backward.inputs), *(graph.inputs[position].type for position in tangents)]
+    needed = flow.symbols & set().union(*map(symbols_read, later), *map(symbols_in, given_types))
+    told = [*given_types, *(value.type for node in later for value in node.results)]
+    numbers = {value.type.symbol: value for value in saved if isinstance(value.type, ScalarType)}
+    _save_symbols(graph, partition, replayed, numbers, needed.difference(*map(symbols_told, told)))
     for position, result in tangents.items():
         value = graph.inputs[position]
         partition.backward_inputs.append(BackwardInput("tangent", result))
         replayed[value] = backward.add_input(value.type, value.name, Source("tangent", str(result)))
-    wanted = [*gradients.values(), *leaves]
-    later = _needed_until(wanted, replayed)
-    _copy(graph, backward, replayed, lambda node: node in later)
+    _copy(graph, backward, replayed, later)
     backward.outputs = [replayed[value] for value in wanted]
     partition.gradients = [number[graph.inputs[position]] for position in gradients]
     return partition
 
 
-def _needed_until(values: Iterable[Value], known: dict[Value, Value]) -> set[Node]:
-    """The nodes that `values` depend on, not looking behind known values."""
-    found: set[Node] = set()
-    stack = [value for value in values if value not in known]
-    while stack:
-        node = stack.pop().node
-        assert node is not None, "a gradient depends on an input that is neither saved nor a tangent"
-        if node in found:
-            continue
-        found.add(node)
-        stack.extend(value for value in node.inputs if value not in known)
-    return found
+def _save_symbols(
+    graph: Graph, partition: Partition, replayed: dict[Value, Value], numbers: dict[str | None, Value],
+    missing: set[str],
+) -> None:
+    """Save the numbers that the backward reads, and those behind the symbols that nothing it is given tells."""
+    forward, backward = partition.forward, partition.backward
+    if None in numbers:
+        raise UnsupportedError("the gradient reads a number computed at run time", loc=_maker(numbers[None]).loc)
+    for symbol in sorted(missing.union(name for name in numbers if name is not None)):
+        kept = Builder(forward).call("mono.scalar", graph.symbols[symbol])
+        kept.type = replace(kept.type, strides=())
+        partition.backward_inputs.append(BackwardInput("output", len(forward.outputs)))
+        forward.outputs.append(kept)
+        given = backward.add_input(kept.type, symbol, Source("saved", str(len(backward.inputs))))
+        told_again = Builder(backward).call("mono.number", given, symbol=symbol)
+        if symbol in numbers:
+            replayed[numbers[symbol]] = told_again
 
 
-def _copy(source: Graph, target: Graph, known: dict[Value, Value], wanted: Callable[[Node], bool]) -> None:
+def _copy(source: Graph, target: Graph, known: dict[Value, Value], wanted: Container[Node]) -> None:
     """Copy the wanted nodes, in order; `known` maps values of `source` to values of `target` and grows."""
     for node in source.nodes:
-        if not wanted(node):
-            continue
-        operands = tuple(map_operand(operand, known.__getitem__) for operand in node.operands)
-        copied = Node(
-            node.op, operands, node.attributes, [result.type for result in node.results],
-            regions=node.regions, loc=node.loc,
-        )
-        for old, new in zip(node.results, copied.results, strict=True):
-            new.name = old.name
-            known[old] = new
-        target.append(copied)
+        if node in wanted:
+            target.append(copy_node(node, known))
 
 
 def _with_strides(type_: TensorType) -> TensorType:

@@ -8,12 +8,12 @@ from typing import Any
 
 from monograph.ir import symbolic
 from monograph.ir.graph import Graph, Node, Operand, Value, map_operand
-from monograph.ir.symbolic import Dim, Expr, free_symbols
-from monograph.ir.types import ScalarType, TensorType
+from monograph.ir.symbolic import Dim, Expr, Sum, Symbol, free_symbols
+from monograph.ir.types import ScalarType, TensorType, Type
 
 __all__ = [
     "clone", "copy_node", "erase", "insert_before", "is_sorted", "move_before", "position", "sort", "substitute",
-    "symbols_in", "symbols_read", "tellers",
+    "symbols_in", "symbols_read", "symbols_told", "tellers",
 ]
 
 
@@ -26,6 +26,15 @@ def symbols_in(entry: object) -> set[str]:
     if isinstance(entry, TensorType):
         return symbols_in(entry.shape) | symbols_in(entry.strides or ())
     return {entry.symbol} if isinstance(entry, ScalarType) and entry.symbol is not None else set()
+
+
+def symbols_told(type: Type) -> set[str]:
+    """Names of the symbols that a value of this type tells: sizes s and k * s + c, and a number's own."""
+    if isinstance(type, ScalarType):
+        return {type.symbol} if type.symbol is not None else set()
+    sizes = [*type.shape, *(type.strides or ())]
+    alone = [free_symbols(dim) for dim in sizes if isinstance(dim, (Symbol, Sum))]
+    return set().union(*(names for names in alone if len(names) == 1))
 
 
 def symbols_read(node: Node) -> set[str]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import torch
+
 from monograph.ir import dtypes
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.types import TensorType
@@ -109,6 +111,44 @@ def _where(node: Node, _: Builder) -> Value | None:
     return _same(node, x) if x is y else None
 
 
+def _flag(node: Node, builder: Builder) -> Value | None:
+    """where(c, x, x) -> x;  where(c, True, False) -> c;  where(c, True, x) -> c or x;  where(c, x, False) -> c and x"""
+    if (same := _where(node, builder)) is not None:
+        return same
+    condition, yes, no = node.operands
+    result = node.results[0].tensor
+    if result.dtype is not torch.bool or not _is_shaped(result, condition):
+        return None
+    if _uniform(yes) is True:
+        if _uniform(no) is False:
+            return _same(node, condition)
+        return builder.call("aten.logical_or.default", condition, no) if _is_shaped(result, no) else None
+    if _uniform(no) is False:
+        return builder.call("aten.logical_and.default", condition, yes) if _is_shaped(result, yes) else None
+    if _uniform(yes) is False and _uniform(no) is True:
+        return builder.call("aten.logical_not.default", condition)
+    return None
+
+
+def _uniform(operand: object) -> bool | None:
+    """The bool that all elements of a constant are."""
+    if not isinstance(operand, Value) or operand.node is None or operand.node.op.name != "aten.full.default":
+        return None
+    return bool(operand.node.attributes["fill_value"])
+
+
+def _is_shaped(result: TensorType, operand: object) -> bool:
+    return isinstance(operand, Value) and operand.tensor.dtype is result.dtype and operand.tensor.shape == result.shape
+
+
+def _scalar(node: Node, _: Builder) -> Value | None:
+    """scalar(number(x)) -> x"""
+    number = node.operands[0]
+    if not isinstance(number, Value) or number.node is None or number.node.op.name != "mono.number":
+        return None
+    return _same(node, number.node.operands[0])
+
+
 def _involution(node: Node, _: Builder) -> Value | None:
     """f(f(x)) -> x"""
     source = node.operands[0]
@@ -150,7 +190,7 @@ RULES: dict[str, Rule] = {
     "aten.sub.Tensor": _sub,
     "aten.add.Tensor": _add,
     "aten.pow.Tensor_Scalar": _pow,
-    "aten.where.self": _where,
+    "aten.where.self": _flag,
     "aten.neg.default": _involution,
     "aten.t.default": _involution,
     "aten.relu.default": _idempotent,
@@ -159,4 +199,5 @@ RULES: dict[str, Rule] = {
     "aten.ceil.default": _idempotent,
     "aten.logical_not.default": _involution,
     "aten.cat.default": _single,
+    "mono.scalar": _scalar,
 }

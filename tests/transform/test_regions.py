@@ -14,6 +14,7 @@ from monograph.transform.dce import dce
 from monograph.transform.hoist import hoist
 from monograph.transform.propagate import propagate
 from monograph.transform.select import HEAVY, LIMIT, select
+from monograph.transform.simplify import simplify
 from monograph.transform.sink import sink
 from monograph.transform.unroll import unroll
 
@@ -533,3 +534,38 @@ def test_one_number_read_twice_has_one_name():
     verify(graph, infer.result_types)
     assert ops(graph) == ["mono.number", "full.default", "add.Tensor", "mono.scalar"]
     assert str(graph.outputs[0].type) == "f32[n]"
+
+
+# --- simplify -----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("yes", "no", "left"), [
+    ("%t", "%f", []), ("%f", "%t", ["logical_not.default"]), ("%t", "%q", ["logical_or.default"]),
+    ("%q", "%f", ["logical_and.default"]), ("%q", "%q", []), ("%f", "%q", ["full.default", "where.self"]),
+])
+def test_choices_between_truths_are_logic(yes: str, no: str, left: list[str]):
+    graph = read(f"""graph {{
+        input %p: bool[]
+        input %q: bool[]
+        %t = aten.full.default([], True, dtype=bool)
+        %f = aten.full.default([], False, dtype=bool)
+        %w = aten.where.self(%p, {yes}, {no})
+        return %w
+    }}""")
+    simplify(graph)
+    dce(graph)
+    verify(graph, infer.result_types)
+    assert ops(graph) == left
+
+
+def test_a_number_read_and_written_is_the_tensor():
+    graph = read("""graph {
+        symbol n: 0..
+        input %k: i64[]
+        %n = mono.number(%k, symbol="n")
+        %s = mono.scalar(%n)
+        %t = mono.scalar(%n, dtype=i32)
+        return %s, %t
+    }""")
+    simplify(graph)
+    dce(graph)
+    assert graph.outputs[0] is graph.inputs[0] and ops(graph) == ["mono.number", "mono.scalar"]
