@@ -175,14 +175,29 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
     weights, labels = zip(*tensors.values()) if tensors else ((), ())
     # What the journal watches is as it was read. A fact elsewhere that the trace itself made false cannot be kept.
     leaves = len(pytree.tree_leaves((args, kwargs)))
-    facts = [*facts, *_sizes(captured, fetched, leaves)]
+    facts = [*facts, *_sizes(captured, fetched, leaves), *_gradients(captured, args, kwargs)[0]]
     facts = [fact for fact in facts if all(map(reads.journal.is_watched, fact.watch)) and fact.watch or fact.holds()]
     tags, others = watched(facts)
     whole = [binding.leaf for binding in _whole(captured) if 0 <= binding.leaf < leaves]
-    arguments = Arguments(args, kwargs, overlap=overlap, bound=weights, whole=whole)
+    arguments = Arguments(args, kwargs, overlap=overlap, bound=weights, whole=whole,
+                          gradients=_gradients(captured, args, kwargs)[1])
     guard = generate(others, arguments, weights, labels, fetched, tags.check if tags is not None else None)
     guard.facts = facts
     return guard
+
+
+def _gradients(captured: Captured, args: Any, kwargs: Any) -> tuple[list[Fact], dict[int, torch.Tensor | None]]:
+    """Whose `.grad` the program read: as facts, and for arguments by leaf."""
+    leaves = {id(leaf): position for position, leaf in enumerate(pytree.tree_leaves((args, kwargs)))}
+    paths = {id(binding.tensor): binding.path for binding in captured.bindings}
+    facts, positions = [], {}
+    for tensor, gradient in captured.gradients:
+        if id(tensor) in leaves:
+            positions[leaves[id(tensor)]] = gradient
+        else:
+            label = f"gradient of {paths.get(id(tensor)) or 'a tensor'}"
+            facts.append(Fact(label, "{0}.grad", (tensor,), "is", gradient))
+    return facts, positions
 
 
 def _whole(captured: Captured) -> list[Binding]:

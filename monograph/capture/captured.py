@@ -80,10 +80,13 @@ class JointInfo:
 
 @dataclass
 class Captured:
+    """`gradients`: tensors whose `.grad` the program read, and what it was."""
+
     graph: Graph
     boundary: Boundary
     bindings: list[Binding]
     joint: JointInfo | None = None
+    gradients: list[tuple[torch.Tensor, torch.Tensor | None]] = field(default_factory=list)
 
     def __str__(self) -> str:
         return print_graph(self.graph)

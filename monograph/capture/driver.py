@@ -155,7 +155,7 @@ class _Attempt:
         removed = remove_dead(tracer.graph)
         if joint is not None:
             joint.backward_start -= sum(position < joint.backward_start for position in removed)
-        return Captured(tracer.graph, boundary, tracer.bindings, joint)
+        return Captured(tracer.graph, boundary, tracer.bindings, joint, list(tracer.gradients.values()))
 
 
 def _argument_path(path: str) -> str:

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
 from monograph.capture import blame, dynamic, handlers
+from monograph.capture.attributes import attribute
 from monograph.capture.histories import cut
 from monograph.capture.inputs import flat_like
 from monograph.capture.number import as_operands, number_dtype
@@ -68,9 +69,9 @@ class UserMode(TorchFunctionMode):
                 return number
         if func in READS_INDICES and any(isinstance(x, compat.FakeTensor) for x in (*args[1:], *kwargs.values())):
             raise handlers.needs_value(torch.ops.aten._local_scalar_dense.default, None)
-        if func is Tensor.data.__set__ and not isinstance(args[0], compat.FakeTensor):     # type: ignore[attr-defined]
-            raise errors.UnsupportedError("`.data =` on a tensor that is not an argument",
-                                          loc=blame.location(blame.user_frame(2)))
+        answer = attribute(self.tracer, func, args)
+        if answer is not NotImplemented:
+            return answer
         if func is Tensor.__getitem__ or func is Tensor.__setitem__:
             selected = self.select(args[0], args[1])
             if selected is not None:

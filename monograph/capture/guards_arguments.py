@@ -29,11 +29,13 @@ MANY = 8        # tensors; more are compared for identity through a set
 class Arguments:
     """`overlap`: whether tensors sharing memory would change a program made for separate ones (it writes to one of
     them). A program made for tensors that do share memory reads one through the other, and always needs the check.
-    `bound` are the tensors beside the arguments that it reads. `whole`: leaves of whose storage it sees all."""
+    `bound` are the tensors beside the arguments that it reads. `whole`: leaves of whose storage it sees all.
+    `gradients`: leaves whose `.grad` it read, and what that was."""
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, overlap: bool = True,
         bound: Sequence[torch.Tensor] = (), whole: Sequence[int] = (),
+        gradients: Mapping[int, torch.Tensor | None] | None = None,
     ) -> None:
         self.leaves: list[str] = []              # names of the leaves in the generated text
         self.values: list[Any] = []
@@ -43,6 +45,7 @@ class Arguments:
         self.overlap = overlap
         self.bound = {compat.storage_id(tensor): position for position, tensor in enumerate(bound)}
         self.whole = list(whole)
+        self.gradients = dict(gradients or {})
         self.tensors: TensorFacts | None = None
         self.distinct: list[int] = []            # leaves that are tensors, each object once (what torch's check takes)
         self.pattern: list[Any] = []
@@ -108,6 +111,7 @@ class Arguments:
         self.distinct = once
         text.require(plain_conditions([self.leaves[i] for i in once], [self.values[i] for i in once], text))
         text.require([f"{text.name(self.tensors.check)}({', '.join(self.leaves[i] for i in once)})"])
+        text.require([f"{self.leaves[i]}.grad is {text.name(gradient)}" for i, gradient in self.gradients.items()])
         text.require([f"{text.name(compat.storage_size)}({self.leaves[i]}) == {compat.storage_size(self.values[i])}"
                       for i in self.whole])
         self.pattern = overlap_pattern(tensors, self.bound)
@@ -129,6 +133,8 @@ class Arguments:
         if self.tensors is not None:
             found += self.tensors.failures([leaves[i] for i in self.distinct])
             now = [leaf for leaf, then in zip(leaves, self.values) if isinstance(then, torch.Tensor)]
+            found += [f"gradient of {self.paths[i]}" for i, gradient in self.gradients.items()
+                      if isinstance(leaves[i], torch.Tensor) and leaves[i].grad is not gradient]
             if not found and all(isinstance(value, torch.Tensor) for value in now):
                 found += self._relations(now)
         return found

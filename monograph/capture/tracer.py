@@ -58,6 +58,7 @@ class Tracer(Asking, TorchDispatchMode):
         self.by_real: dict[int, Entry] = {}           # id(real tensor)
         self.by_fake: dict[int, Entry] = {}           # id(fake tensor)
         self.bindings: list[Binding] = []             # one per graph input
+        self.gradients: dict[int, tuple[Any, Any]] = {}     # id(real tensor) -> it, and its .grad that was read
         self.keep: list[Any] = []                     # objects whose ids or storages are keys
         self.literals: dict[Value, torch.Tensor] = {}  # graph inputs whose numbers are written in the code
         self.loc_of_sequence: dict[int, Any] = {}

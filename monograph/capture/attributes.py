@@ -1,0 +1,50 @@
+"""`.grad` and `.data` of tensors that the caller has.
+
+A gradient that is read is the caller's own, and which tensor it is (or that there is none) becomes a fact: see
+`Captured.gradients`. What would leave a tensor of the trace on a real one is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from monograph import compat, errors
+from monograph.capture import blame
+
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Tracer
+
+__all__ = ["attribute"]
+
+GRAD: Any = Tensor.grad
+DATA: Any = Tensor.data
+READ = GRAD.__get__
+WRITES = (GRAD.__set__, GRAD.__delete__)
+SET_DATA = DATA.__set__
+ACCESS = type(READ)
+
+
+def attribute(tracer: Tracer, func: Any, args: Any) -> Any:
+    """The answer to a function that may be a read or write of an attribute; NotImplemented where torch shall answer."""
+    if type(func) is not ACCESS:
+        return NotImplemented
+    tensor = args[0]
+    entry = tracer.by_fake.get(id(tensor))
+    if entry is None and isinstance(tensor, compat.FakeTensor):      # made by the program
+        return NotImplemented
+    real = tensor if entry is None else entry.real
+    if func == SET_DATA and entry is None:
+        raise _refusal("`.data =` on a tensor that is not an argument")
+    if func in WRITES and (len(args) < 2 or args[1] is not tensor.grad):
+        raise _refusal("the program sets the gradient of a tensor that the caller has")
+    if func != READ or (entry is not None and tensor.grad is not None):
+        return NotImplemented
+    tracer.gradients[id(real)] = real, real.grad
+    return real.grad
+
+
+def _refusal(what: str) -> errors.UnsupportedError:
+    return errors.UnsupportedError(what, loc=blame.location(blame.user_frame(4)),
+                                   hint="do this outside of the compiled function")
