@@ -15,7 +15,6 @@ where they do (`OPERATORS.search`).
 from __future__ import annotations
 
 import ast
-import copy
 from typing import TYPE_CHECKING
 
 from monograph.capture.convert import bound, scope, syntax
@@ -65,7 +64,7 @@ def searched(inside: Expressions, node: ast.Call) -> ast.expr | None:
     if inside.hoist is None or scope.pinned([comprehension]) or _looks_at_class(comprehension):
         return None
     found = node.func.id == "any"
-    test = copy.deepcopy(comprehension)
+    test = syntax.copied(comprehension)
     decides: ast.expr = test.elt if found else at(ast.UnaryOp(ast.Not(), test.elt), test.elt)
     if len(test.generators) == 1:
         leave: Block = [syntax.assign(OUT, syntax.constant(found), test.elt), at(ast.Break(), test.elt)]
@@ -85,7 +84,7 @@ def _generator(inside: Expressions, node: ast.GeneratorExp) -> ast.expr:
     consumer = getattr(node, "consumer", None)
     if consumer is None or inside.hoist is None or scope.pinned([node]) or _looks_at_class(node):
         return _native(inside, node)
-    eager = copy.deepcopy(node)
+    eager = syntax.copied(node)
     name = inside.name("genexpr")
     body = [syntax.assign(OUT, at(ast.List([], ast.Load()), node), node), *_loops(eager, _add(eager)),
             syntax.returned(load(OUT), node)]

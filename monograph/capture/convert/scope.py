@@ -50,7 +50,18 @@ def evaluated(node: ast.AST) -> Iterable[ast.AST]:
         return defaults if isinstance(node, ast.Lambda) else (*node.decorator_list, *defaults)
     if isinstance(node, ast.ClassDef):
         return (*node.decorator_list, *node.bases, *(keyword.value for keyword in node.keywords))
-    return ast.iter_child_nodes(node)
+    return children(node)
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """`ast.iter_child_nodes` as a list, at half its cost, without contexts."""
+    found: list[ast.AST] = []
+    for value in node.__dict__.values():
+        if type(value) is list:
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+            found.append(value)
+    return found
 
 
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:

@@ -9,14 +9,13 @@ rewrote it (assertions of a test runner).
 from __future__ import annotations
 
 import ast
-import copy
 import linecache
 import types
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from monograph.capture.convert import scope
+from monograph.capture.convert import scope, syntax
 from monograph.capture.convert.syntax import Unconvertible
 
 __all__ = ["Found", "find", "parsed"]
@@ -91,13 +90,13 @@ def find(code: types.CodeType, again: Callable[[Found], types.CodeType]) -> Foun
         candidates = _by_position(code, candidates)
     matching = []
     for candidate in candidates:
-        found = Found(copy.deepcopy(candidate.node), candidate.owner)
+        found = Found(syntax.copied(candidate.node), candidate.owner)
         fresh = again(found)
         if _same(fresh, code) or (len(candidates) == 1 and _within(fresh, code)):
             matching.append(candidate)
     if not matching:
         raise Unconvertible(f"the source of {code.co_name} at {code.co_filename}:{code.co_firstlineno} is not its own")
-    return Found(copy.deepcopy(matching[0].node), matching[0].owner)
+    return Found(syntax.copied(matching[0].node), matching[0].owner)
 
 
 def _by_position(code: types.CodeType, candidates: list[Found]) -> list[Found]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 __all__ = [
-    "HIDDEN", "OPERATORS_MARK", "SUPPORT_MARK", "Unconvertible", "assign", "call", "constant", "declare",
+    "HIDDEN", "OPERATORS_MARK", "SUPPORT_MARK", "Unconvertible", "assign", "call", "constant", "copied", "declare",
     "define", "false", "load", "operator", "returned", "store", "support", "thunk", "true",
 ]
 
@@ -34,6 +34,18 @@ class Unconvertible(Exception):
 def at(node: Node, place: ast.AST) -> Node:
     """`node` with the location of `place`."""
     return ast.copy_location(node, place)
+
+
+def copied(node: Node) -> Node:
+    """A tree that shares nothing with `node` but contexts, which nobody changes."""
+    new = type(node)()
+    for name, value in node.__dict__.items():
+        if type(value) is list:
+            value = [copied(item) if isinstance(item, ast.AST) else item for item in value]
+        elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+            value = copied(value)
+        new.__dict__[name] = value
+    return new
 
 
 def load(name: str) -> ast.Name:
