@@ -20,7 +20,7 @@ from monograph.errors import InputError
 from monograph.ir.graph import Graph, Value
 from monograph.ir.printer import print_graph
 from monograph.loops.printer import text
-from monograph.schedule.kernel import Schedule
+from monograph.schedule.kernel import Branch, Jump, Schedule
 
 __all__ = ["Dump", "memory_plan"]
 
@@ -72,6 +72,8 @@ def memory_plan(schedule: Schedule) -> str:
     for number, item in enumerate(schedule.items):
         ops = ", ".join(node.op.name.split(".")[1] for node in item.nodes)
         kind = type(item).__name__.lower() + (f" {item.name}" if hasattr(item, "name") else "")
+        if isinstance(item, (Branch, Jump)):
+            kind += f" to {item.target}"
         lines.append(f"{number:4} {kind}: {ops}")
         for role, values in (("reads", item.inputs), ("writes", item.outputs)):
             lines += [f"       {role} {_described(value, schedule, names)}" for value in values]

@@ -1,6 +1,7 @@
 """`monograph.explain(fn, *args)`: what the compiler made of a call.
 
-    Explanation ::= graph  kernels (ops and user lines of each)  library calls  memory  passes  fusion rate  seconds
+    Explanation ::= graph  kernels (ops and user lines of each)  library calls  Python steps  memory  passes
+                    fusion rate  seconds
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from monograph.build import Report, build
 from monograph.config import Options
 from monograph.dispatch import Dispatcher, Entry, TraceFailed
 from monograph.ir.printer import print_graph
+from monograph.runtime.program import python_steps
 from monograph.schedule.kernel import Schedule
 from monograph.tools.fusion import Row, fusion_rate, rows
 
@@ -53,6 +55,12 @@ class Explanation:
                        if row.kind == "library")
 
     @property
+    def python_steps(self) -> Counter[str]:
+        """What runs from Python in a call that raises nothing, each step once; empty when all is native."""
+        programs = [half.program for half in self.report.halves.values() if half.program is not None]
+        return Counter(step.label for program in programs for step in python_steps(program))
+
+    @property
     def fusion_rate(self) -> float:
         return fusion_rate(list(self.schedules.values()))
 
@@ -77,8 +85,8 @@ class Explanation:
             lines += ["", f"{name}: {len(table)} steps"] + [_line(number, row) for number, row in enumerate(table)]
         if self.schedules:
             library = ", ".join(f"{op} x{count}" for op, count in self.library_calls.items()) or "none"
-            saved = 1 - self.arena_bytes / self.intermediate_bytes if self.intermediate_bytes else 0.0
-            lines += ["", f"library calls: {library}",
+            saved = max(0.0, 1 - self.arena_bytes / self.intermediate_bytes) if self.intermediate_bytes else 0.0
+            lines += ["", f"library calls: {library}", f"steps that run from Python: {self.python_steps.total()}",
                       f"memory: arena {_bytes(self.arena_bytes)}, intermediates {_bytes(self.intermediate_bytes)} "
                       f"in sum ({saved:.0%} saved)",
                       f"fusion rate: {self.fusion_rate:.0%}"]

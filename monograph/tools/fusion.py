@@ -13,16 +13,20 @@ from dataclasses import dataclass
 
 from monograph.ir.graph import Node
 from monograph.ir.op import Trait
-from monograph.schedule.kernel import Fused, Item, LibraryCall, Schedule, Template
+from monograph.schedule import checks
+from monograph.schedule.kernel import Branch, Fused, Item, Jump, LibraryCall, Move, Record, Schedule, Template
 
 __all__ = ["Row", "fusion_rate", "rows"]
+
+
+KINDS = {Fused: "kernel", LibraryCall: "library", Branch: "branch", Jump: "jump", Move: "move", Record: "record"}
 
 
 @dataclass(frozen=True)
 class Row:
     """One item of a schedule, described."""
 
-    kind: str                     # kernel, gemm, conv, attention, library
+    kind: str                     # kernel, gemm, conv, attention, library, raise, branch, jump, move, record
     ops: tuple[str, ...]
     lines: tuple[str, ...]
     fused: int                    # nodes that are no views and run together with others here
@@ -35,11 +39,17 @@ def rows(schedule: Schedule) -> list[Row]:
 
 def _row(item: Item) -> Row:
     nodes = working(item.nodes)
-    kind = item.name if isinstance(item, Template) else "library" if isinstance(item, LibraryCall) else "kernel"
+    kind = item.name if isinstance(item, Template) else KINDS[type(item)]
+    if isinstance(item, LibraryCall) and checks.is_guarded(item.node):
+        kind = "raise"
     ops = tuple(node.op.name.split(".")[1] for node in nodes)
     lines = tuple(dict.fromkeys(node.loc.short for node in nodes if node.loc is not None))
     together = 0 if isinstance(item, LibraryCall) or len(nodes) < 2 else len(nodes)
-    return Row(kind, ops, lines, together, str(item.outputs[0].type) if item.outputs else "")
+    shape = str(item.outputs[0].type) if item.outputs else ""
+    if isinstance(item, (Branch, Jump)):
+        loc = item.node.loc
+        return Row(kind, (item.node.op.name.split(".")[1],), (loc.short,) if loc else (), 0, f"step {item.target}")
+    return Row(kind, ops, lines, together, shape)
 
 
 def working(nodes: Iterable[Node]) -> list[Node]:

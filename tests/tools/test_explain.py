@@ -35,7 +35,7 @@ def test_explain_tells_kernels_and_lines():
 
 
 def test_explain_names_library_calls():
-    explanation = monograph.explain(lambda x: torch.linalg.inv(x) + 1, torch.eye(3))
+    explanation = monograph.explain(lambda x: x.sort()[0] + 1, torch.eye(3))
     assert sum(explanation.library_calls.values()) == 1
     assert explanation.fusion_rate == 0
 
@@ -67,3 +67,19 @@ def test_unwritable_debug_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("MONOGRAPH_DEBUG", str(tmp_path / "file"))
     with pytest.raises(monograph.InputError, match="MONOGRAPH_DEBUG"):
         monograph.compile(lambda x: x + 1)(torch.ones(1))
+
+
+def turned(x, n):
+    i = torch.zeros((), dtype=torch.int64)
+    while i < n:
+        x = torch.sin(x) if x.sum() > 0 else x.sort()[0]
+        i = i + 1
+    return x
+
+
+def test_explain_counts_what_runs_from_python():
+    explanation = monograph.explain(turned, torch.eye(3), torch.tensor(4))
+    assert sum(explanation.python_steps.values()) == 1 and "steps that run from Python: 1" in str(explanation)
+    rows = explanation.kernels["forward"]
+    assert {"branch", "jump", "kernel", "library"} == {row.kind for row in rows}
+    assert all(row.lines[0].startswith("test_explain.py:") for row in rows if row.kind == "branch")
