@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 import monograph
 
+pytestmark = pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
 BACKENDS = ("reference", "llvm")
 
 

@@ -140,6 +140,8 @@ def _alike(call: Call) -> Hashable | None:
     first = call.layouts[0]
     if len(first.sizes) == 0 or 0 in first.sizes or first.conj or first.neg or not first.is_static:
         return None
+    if first.is_ambiguous:
+        return None
     for layout in call.layouts[1:]:
         if (layout.sizes, layout.strides, layout.dtype, layout.conj, layout.neg) != (
                 first.sizes, first.strides, first.dtype, False, False):

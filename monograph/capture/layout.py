@@ -14,7 +14,7 @@ import torch
 
 from monograph.capture.dims import key_of
 
-__all__ = ["Layout", "contiguous_strides", "disjoint"]
+__all__ = ["Layout", "channels_last_strides", "contiguous_strides", "disjoint"]
 
 INT = int
 
@@ -27,6 +27,14 @@ def contiguous_strides(sizes: Any) -> tuple[int, ...]:
         strides.append(step)
         step = step * max(size, 1)
     return tuple(reversed(strides))
+
+
+def channels_last_strides(sizes: Any) -> tuple[int, ...] | None:
+    """Strides of a fresh channels-last tensor; None where there is no such format."""
+    if len(sizes) not in (4, 5):
+        return None
+    batch, *space, channels = contiguous_strides((sizes[0], *sizes[2:], sizes[1]))
+    return batch, channels, *space
 
 
 def disjoint(a: Layout, b: Layout, base: Layout) -> bool:
@@ -119,6 +127,20 @@ class Layout:
                 return False
             expected *= size
         return True
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Row-major or channels-last but for the strides of dims of size 1: torch's ops disagree about results then."""
+        if 1 not in self.sizes or 0 in self.sizes or not self.is_static:
+            return False
+        plain, last = contiguous_strides(self.sizes), channels_last_strides(self.sizes)
+        if self.strides == plain:
+            return False
+        return self._lies_by(plain) or (last is not None and self.strides != last and self._lies_by(last))
+
+    def _lies_by(self, strides: tuple[int, ...]) -> bool:
+        dims = zip(self.sizes, self.strides, strides, strict=True)
+        return all(size == 1 or step == want for size, step, want in dims)
 
     def order(self) -> list[int]:
         """Dimensions from the outermost to the innermost in memory."""

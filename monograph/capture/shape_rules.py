@@ -12,7 +12,7 @@ import torch
 
 from monograph import compat
 from monograph.capture import by_example
-from monograph.capture.layout import contiguous_strides
+from monograph.capture.layout import channels_last_strides, contiguous_strides
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -66,7 +66,7 @@ def batch_norm_inference(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> A
     if x.dtype not in FLOATS or not plain or not (x.is_contiguous() or _is_channels_last(x)):
         return NotImplemented
     moments = [tracer.fresh((0,), (1,), x.dtype) for _ in range(2)]
-    strides = contiguous_strides(x.shape) if x.is_contiguous() else _channels_last_strides(*x.shape)
+    strides = contiguous_strides(x.shape) if x.is_contiguous() else channels_last_strides(x.shape)
     return tracer.fresh(x.shape, strides, x.dtype), *moments
 
 
@@ -86,10 +86,6 @@ def layer_norm(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
 
 def _is_channels_last(x: torch.Tensor) -> bool:
     return x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
-
-
-def _channels_last_strides(n: int, c: int, h: int, w: int) -> tuple[int, ...]:
-    return c * h * w, 1, c * w, c
 
 
 TABLE: dict[Any, Rule] = {

@@ -1,0 +1,43 @@
+"""Strides of results where dims of size 1 leave the memory format open."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import monograph
+from monograph.capture.layout import Layout, channels_last_strides
+
+OPEN = [((2, 16, 1, 1), (16, 1, 16, 16)), ((2, 1, 4, 5), (20, 1, 5, 1)), ((1, 4, 3, 5), (7, 1, 20, 4))]
+OPS = {
+    "batch_norm": lambda x: F.batch_norm(x, torch.zeros(x.shape[1]), torch.ones(x.shape[1])),
+    "relu": torch.relu, "pow": lambda x: x**2, "add": lambda x: x + x, "softmax": lambda x: x.softmax(1),
+    "upsample": lambda x: F.interpolate(x, scale_factor=2), "flip": lambda x: x.flip(1),
+    "chain": lambda x: F.interpolate(F.gelu(x).clamp(0, 1), size=(3, 3), mode="bilinear"),
+    "maximum": lambda x: torch.maximum(x, -x), "masked_fill": lambda x: x.masked_fill(x > 0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize(("sizes", "strides"), OPEN)
+def test_results_lie_as_in_eager(name, sizes, strides):
+    extent = 1 + sum((size - 1) * step for size, step in zip(sizes, strides, strict=True))
+    x = torch.randn(extent).as_strided(sizes, strides)
+    want, got = OPS[name](x), monograph.compile(OPS[name], backend="reference")(x)
+    assert got.stride() == want.stride()
+    torch.testing.assert_close(got, want)
+
+
+def test_ambiguous_layouts():
+    def ambiguous(sizes, strides):
+        return Layout(sizes, strides, 0, torch.float32).is_ambiguous
+
+    assert all(ambiguous(sizes, strides) for sizes, strides in OPEN)
+    assert not ambiguous((2, 16, 1, 1), (16, 1, 1, 1)) and not ambiguous((2, 3, 1, 5), (15, 1, 15, 3))
+    assert not ambiguous((1, 4, 7, 8), (224, 8, 32, 1)) and not ambiguous((2, 3), (1, 2))
+
+
+@pytest.mark.parametrize("format, sizes", [
+    (torch.channels_last, (2, 3, 4, 5)), (torch.channels_last, (2, 1, 4, 1)), (torch.channels_last_3d, (2, 3, 4, 5, 6)),
+])
+def test_channels_last_strides(format, sizes):
+    assert channels_last_strides(sizes) == torch.empty(sizes, memory_format=format).stride()
