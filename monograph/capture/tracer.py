@@ -232,6 +232,8 @@ class Tracer(Asking, TorchDispatchMode):
         result = fake_memo.make(key, call, self.mode)
         if result is NotImplemented:
             result = self.fake(call.func, call.args, call.kwargs)
+            if any(layout.is_ambiguous for layout in call.layouts):
+                result = by_example.laid_as_eager(self.mode, call.func, call.args, call.kwargs, result)
             fake_memo.remember(key, call, result)
         return result
 
