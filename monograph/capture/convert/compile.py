@@ -15,7 +15,7 @@ import threading
 import types
 import warnings
 
-from monograph.capture.convert import control, scope, source, syntax
+from monograph.capture.convert import control, frames, scope, source, syntax
 from monograph.capture.convert.operators import OPERATORS
 from monograph.capture.convert.support import SUPPORT
 from monograph.capture.convert.syntax import Unconvertible, at
@@ -173,7 +173,11 @@ def _finish(code: types.CodeType, name: str, qualified: str, root: str) -> types
     consts: list[object] = []
     for value in code.co_consts:
         if isinstance(value, types.CodeType):
-            consts.append(_finish(value, *_names(value, name, qualified), root))
+            hidden = _is_hidden(value)
+            inner = _finish(value, *((name, qualified) if hidden else _names(value, name, qualified)), root)
+            consts.append(inner)
+            if hidden:
+                frames.REGIONS.add(id(inner))
         elif isinstance(value, str) and value in MARKS:
             consts.append(MARKS[value])
         elif isinstance(value, str) and INSIDE in value:    # the qualified name of a class; of a function before 3.11
@@ -186,16 +190,21 @@ def _finish(code: types.CodeType, name: str, qualified: str, root: str) -> types
     return code.replace(**changes)  # type: ignore[arg-type]
 
 
-def _names(code: types.CodeType, name: str, qualified: str) -> tuple[str, str]:
-    """What a code object inside a function called `name` is to be called."""
+def _is_hidden(code: types.CodeType) -> bool:
+    """Whether the source has no such function."""
     own = code.co_name
-    hidden = own.startswith(syntax.HIDDEN) or (own == "<lambda>" and syntax.HIDDEN in code.co_varnames)
+    if own.startswith((HIDDEN_LAMBDA, *HIDDEN_COMPREHENSIONS)):
+        return False
+    return own.startswith(syntax.HIDDEN) or (own == "<lambda>" and syntax.HIDDEN in code.co_varnames)
+
+
+def _names(code: types.CodeType, name: str, qualified: str) -> tuple[str, str]:
+    """What a code object that the source has inside a function called `name` is to be called."""
+    own = code.co_name
     if own.startswith(HIDDEN_LAMBDA):
-        own, hidden = "<lambda>", False
+        own = "<lambda>"
     elif own.startswith(HIDDEN_COMPREHENSIONS):
-        own, hidden = f"<{own.lstrip(syntax.HIDDEN).rstrip('0123456789')}>", False
-    if hidden:
-        return name, qualified
+        own = f"<{own.lstrip(syntax.HIDDEN).rstrip('0123456789')}>"
     declared_global = QUALIFIED and code.co_qualname == code.co_name
     if declared_global:
         return own, own

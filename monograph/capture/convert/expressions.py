@@ -144,6 +144,9 @@ class Expressions(ast.NodeTransformer):
         return at(ast.Compare(left, [relation], [right]), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        for keyword in node.keywords:
+            if keyword.arg == "stacklevel":     # counts frames
+                keyword.value = support("level", [keyword.value], keyword.value)
         if isinstance(node.func, ast.Name):
             name = node.func.id
             bare = not node.args and not node.keywords

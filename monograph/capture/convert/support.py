@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from monograph.capture.convert import frames
 from monograph.capture.convert.operators import UNBOUND, Perhaps, State
 from monograph.capture.convert.syntax import HIDDEN
 
@@ -118,6 +119,8 @@ class Support:
         for position in range(0, len(pairs), 2):
             captures[pairs[position]] = pairs[position + 1]
         return True
+
+    level = staticmethod(frames.level)
 
     @staticmethod
     def empty_set() -> set[Any]:

@@ -60,6 +60,14 @@ class Swap:
         files = {old.co_filename for old, _ in pairs}
         # A nested function may still be made, from a constant of the function around it.
         nested = any(old.co_flags & inspect.CO_NESTED for old, _ in pairs)
+        changed = self._exchange(pairs, replacements, files, nested)
+        if not changed and gc.get_freeze_count():       # frozen functions are hidden from the collector's lists
+            gc.unfreeze()
+            changed = self._exchange(pairs, replacements, files, nested)
+        return changed
+
+    def _exchange(self, pairs: Sequence[tuple[types.CodeType, types.CodeType]],
+                  replacements: dict[int, types.CodeType], files: set[str], nested: bool) -> int:
         changed = 0
         for function in _functions() if nested else _holders([old for old, _ in pairs]):
             code = function.__code__
