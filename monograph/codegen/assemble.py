@@ -204,5 +204,6 @@ class _Assembly:
         results = tuple(self.slot(value) if value in stored else None for value in node.results)
         operands = tuple(read(operand) for operand in node.operands)
         label = node.op.name.split(".")[1]
+        at = (node.loc.file, node.loc.line) if node.loc is not None else ("", 0)
         raises = checks.is_guarded(node)
-        return Library(node.op.name, operands, dict(node.attributes), results, label, self.drops(item), raises)
+        return Library(node.op.name, operands, dict(node.attributes), results, label, self.drops(item), raises, *at)

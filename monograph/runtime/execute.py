@@ -69,7 +69,7 @@ class Executable:
             if self.program.held:
                 self._release(frame, tensors, outputs)
         finally:
-            self._frames.append(frame)
+            self._give_back(frame)
         return outputs
 
     def run_timed(self, inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], list[float]]:
@@ -89,7 +89,7 @@ class Executable:
             if self.program.held:
                 self._release(frame, tensors, outputs)
         finally:
-            self._frames.append(frame)
+            self._give_back(frame)
         return outputs, seconds
 
     def trim(self) -> None:
@@ -117,6 +117,11 @@ class Executable:
         except IndexError:
             return Frame(self.program, self.code, self.weights.watches)
 
+    def _give_back(self, frame: Frame) -> None:
+        if self.program.held:
+            frame.hold()
+        self._frames.append(frame)
+
     def _hold(self, frame: Frame, tensors: list[torch.Tensor]) -> None:
         """Take numbers and tensors of unknown size out of the inputs, and learn the symbols of their types."""
         program = self.program
@@ -130,13 +135,12 @@ class Executable:
             tensors[number] = PLACEHOLDER
 
     def _release(self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
-        """Hand out what is held of the outputs, in memory of their own; forget the rest."""
+        """Hand out what is held of the outputs, in memory of their own."""
         program = self.program
         taken = {compat.storage_address(x) for x in (*tensors, *outputs, *frame.held) if isinstance(x, torch.Tensor)}
         for number, slot in program.held_outputs:
             value = frame.held[program.slots[slot].position]
             outputs[number] = held.lay_out(value, program.outputs[number], frame.symbols, taken)
-        frame.hold()
 
     def _continue(
         self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor], status: int

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from monograph.errors import CompileError
 from monograph.runtime.program import FIRST_ERROR_VALUE, Error, Native, Program
 
-__all__ = ["RAISABLE", "exception"]
+__all__ = ["RAISABLE", "exception", "name_line"]
 
 RAISABLE = frozenset({
     "ArithmeticError", "AssertionError", "IndexError", "KeyError", "NotImplementedError", "OverflowError",
@@ -28,9 +28,14 @@ def exception(program: Program, step: Native, record: Sequence[int]) -> Exceptio
         return _unknown(step, code)
     error = program.errors[index]
     made = _class(error)(_message(error, values))
-    if error.file and hasattr(made, "add_note"):
-        made.add_note(f'raised by compiled code for\n  File "{error.file}", line {error.line}')
+    name_line(made, error.file, error.line)
     return made
+
+
+def name_line(error: BaseException, file: str, line: int) -> None:
+    """Note the user's line, where it is known, on an exception."""
+    if file and hasattr(error, "add_note"):
+        error.add_note(f'raised by compiled code for\n  File "{file}", line {line}')
 
 
 def _class(error: Error) -> type[Exception]:

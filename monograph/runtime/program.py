@@ -84,6 +84,8 @@ class Library:
     label: str = ""
     drops: tuple[int, ...] = ()       # held values to forget afterwards
     raises: bool = False              # comes after a branch, and only to raise
+    file: str = ""                    # the user's line
+    line: int = 0
 
 
 @dataclass(slots=True)

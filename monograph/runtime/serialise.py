@@ -205,7 +205,7 @@ def _library(step: Library) -> dict[str, Any]:
         "op": step.op, "operands": [_value(operand) for operand in step.operands],
         "attributes": {name: _value(value) for name, value in step.attributes.items()},
         "results": list(step.results), "label": step.label, "drops": step.drops,
-        "raises": step.raises,
+        "raises": step.raises, "at": [step.file, step.line],
     }
 
 
@@ -225,11 +225,13 @@ def _read_step(entry: dict[str, Any]) -> Step:
             _string(entry["symbol"]), tuple(map(_integer, entry["slots"])), bool(entry["can_fail"]),
             _string(entry["label"]), tuple(map(_integer, entry["errors"])),
         )
+    file, line = entry["at"]
     return Library(
         _string(entry["op"]), tuple(_read_value(operand) for operand in entry["operands"]),
         {_string(name): _read_value(value) for name, value in entry["attributes"].items()},
         tuple(None if result is None else _integer(result) for result in entry["results"]), _string(entry["label"]),
-        _integers(entry["drops"]), bool(entry["raises"]),
+        _integers(entry["drops"]), bool(entry["raises"]), _string(file),
+        _integer(line),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import torch
 
 from monograph import compat
-from monograph.runtime import abi, library
+from monograph.runtime import abi, failure, library
 from monograph.runtime.frame import Frame
 from monograph.runtime.held import Binder, binder
 from monograph.runtime.program import Branch, Jump, Library, Move, Native, Program, Record, Slot
@@ -68,7 +68,12 @@ class _Maker:
                 operands.append(frame.value(slot, tensors, outputs))
                 return operands[-1]
 
-            for store, result in zip(stores, call.run(view, frame.symbols)):
+            try:
+                results = call.run(view, frame.symbols)
+            except Exception as error:
+                failure.name_line(error, step.file, step.line)
+                raise
+            for store, result in zip(stores, results):
                 if store is not None:
                     store(frame, result, operands, tensors, outputs)
             _drop(frame, step.drops)

@@ -519,7 +519,7 @@ graph {
             input %y1: f32[4]
             %i2: i64[] = aten.add.Scalar(%i1, 1)
             %ok: bool[] = aten.lt.Scalar(%i1, 5)
-            mono.check(%ok, error="ValueError", message="too many rounds")
+            mono.check(%ok, error="ValueError", message="too many rounds")        # model.py:9 in forward
             %t: f32[4] = aten.sin.default(%y1)
             return %i2, %t
         }
@@ -532,6 +532,7 @@ graph {
     executable = Executable(program, resolve=special)
     x = torch.randn(4)
     torch.testing.assert_close(executable.run([x, torch.tensor(5)])[0], evaluate(graph, [x, torch.tensor(5)])[0])
-    with pytest.raises(ValueError, match="too many rounds"):
+    with pytest.raises(ValueError, match="too many rounds") as caught:
         executable.run([x, torch.tensor(6)])
+    assert "line 9" in "".join(caught.value.__notes__)
     executable.run([x, torch.tensor(1)])
