@@ -22,6 +22,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph import compat
+from monograph.autodiff.regions import gradients
+from monograph.autodiff.vjp import traced
 from monograph.backend import Half, Run, compile_graph
 from monograph.capture.captured import Binding, Captured, flat_view
 from monograph.capture.driver import trace
@@ -34,7 +36,9 @@ from monograph.capture.readset_effects import Traced
 from monograph.config import Options
 from monograph.dispatch import Call, Entry, TraceFailed
 from monograph.errors import MonographError, UnsupportedError, WrongPath
+from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.printer import print_graph
+from monograph.ops.build import Builder
 from monograph.results import Finish, finisher
 from monograph.training import differentiable
 
@@ -101,7 +105,7 @@ def capture_call(
         traced = Traced(function, reads)
         try:
             captured = trace(traced.call, args, kwargs, grad=grad, dynamic=options.dynamic, hooks=[reads],
-                             roots=[function, *leaves])
+                             roots=[function, *leaves], derivative=_derivative)
             break
         except UnsupportedError:
             # Another thread that draws random numbers meanwhile looks like the program seeding the generator.
@@ -122,6 +126,12 @@ def capture_call(
     captured = _rebind(captured, fetched, len(leaves))
     guard = _guard(facts, fetched, captured, reads, args, kwargs)
     return Capture(captured, guard, traced, time.perf_counter() - start)
+
+
+def _derivative(node: Node, cotangents: dict[Value, Value], wrt: set[Value], graph: Graph, root: Graph
+                ) -> dict[Value, Value]:
+    """Of a region, as a capture asks for it."""
+    return gradients(node, cotangents, wrt, traced, Builder(graph, loc=node.loc), root)
 
 
 def written(captured: Captured) -> set[int]:

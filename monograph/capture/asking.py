@@ -34,6 +34,7 @@ class Asking:
     memory: Memory
     draws: Draws
     bindings: list[Binding]
+    by_fake: dict[int, Any]
     lift: Callable[[torch.Tensor], torch.Tensor]
     known: Callable[[torch.Tensor], torch.Tensor | None]
     fresh: Callable[..., torch.Tensor]
@@ -45,10 +46,30 @@ class Asking:
         self.can_convert: Callable[[Any], bool] = lambda code: False
         self.watched: Callable[[], Iterable[Any]] = lambda: ()       # containers that the trace has seen
         self.count_messages: Callable[[], int] = lambda: 0           # prints, warnings so far
+        self.derivative: Callable[..., dict[Value, Value]] | None = None      # of a region: see `regions.gradient`
 
     @property
     def in_region(self) -> bool:
         return self.record.graph is not self.graph
+
+    def operand(self, tensor: torch.Tensor, follow: bool = False) -> Value:
+        """The value of a tensor that an op reads.
+
+        In a region the derivative comes from the ops, so that a tensor autograd does not follow is detached there;
+        with `follow` it is even where grad mode is off.
+        """
+        value = self.memory.read(tensor)
+        if self.in_region and (follow or torch.is_grad_enabled()) and self.followed_by_autograd(tensor) is None \
+                and (tensor.is_floating_point() or tensor.is_complex()):
+            value = self.record.emit("aten.detach.default", value, sizes=value.tensor.shape, dtype=tensor.dtype)
+        return value
+
+    def followed_by_autograd(self, fake: torch.Tensor) -> torch.Tensor | None:
+        """The tensor that autograd knows and that requires grad, behind a fake; that of a parameter is the real one."""
+        if fake.requires_grad:
+            return fake
+        entry = self.by_fake.get(id(fake))
+        return entry.real if entry is not None and entry.leaf is None and entry.real.requires_grad else None
 
     # -- values ------------------------------------------------------------------------
 
@@ -103,10 +124,9 @@ class Asking:
         when(lambda value: self.add_result(fake, value))
         return TracedNumber(self, fake)                  # type: ignore[arg-type]
 
-    def add_result(self, fake: torch.Tensor, value: Value, frozen: bool = False) -> None:
-        storage = self.memory.add(fake, value)
-        if frozen:
-            storage.frozen = "a tensor is written that may be the same as another one after a loop"
+    def add_result(self, fake: torch.Tensor, value: Value, frozen: tuple[str, Any] | None = None) -> None:
+        """A fake whose storage holds `value`; `frozen`: as `Storage` has it."""
+        self.memory.add(fake, value).frozen = frozen
 
     # -- checks ------------------------------------------------------------------------
 

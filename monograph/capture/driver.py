@@ -26,19 +26,22 @@ from monograph.capture.regions.operators import RegionOperators
 from monograph.capture.state import Snapshot, clear_caches, reset_tensors
 from monograph.capture.tracer import Tracer
 from monograph.capture.tree import is_size
-from monograph.ir.graph import Source
+from monograph.ir.graph import Source, Value
 
 __all__ = ["trace"]
 
 Hook = AbstractContextManager[Any]
+Derivative = Callable[..., dict[Value, Value]]
 
 
 def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *, grad: bool | None = None,
-          dynamic: bool | None = None, hooks: Sequence[Hook] = (), roots: Sequence[Any] | None = None) -> Captured:
+          dynamic: bool | None = None, hooks: Sequence[Hook] = (), roots: Sequence[Any] | None = None,
+          derivative: Derivative | None = None) -> Captured:
     """Capture one call of `fn(*args, **kwargs)` as one graph.
 
     `grad`: capture forward and backward together (None: when grad mode is on and something requires grad).
     `dynamic`: None or False, all sizes are those of the example. `hooks` are entered around the user's code.
+    `derivative`: of a region (see `regions.gradient`); without it, programs with regions have no backward.
     `roots`: objects that tensors are named after and that must be left as found (None: `fn` and the arguments).
     Raises DataDependentError, UnsupportedError, DeviceError, or what the program itself raises. Torch and
     Python are left as they were found.
@@ -50,7 +53,7 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
         while True:
             alive: list[Any] = []
             try:
-                return _Attempt(fn, args, kwargs, grad, hooks, plan, roots, alive).run()
+                return _Attempt(fn, args, kwargs, grad, hooks, plan, roots, alive, derivative).run()
             except Restart as restart:
                 plan.flat.add(restart.storage_id)
             except Asked as asked:
@@ -58,7 +61,9 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
             except Fork as fork:
                 plan.forks.add(fork.site)
             except Unmergeable as why:
-                raise errors.UnsupportedError(str(why)) from None
+                if why.site is None or why.site in plan.forks:
+                    raise errors.UnsupportedError(str(why)) from None
+                plan.forks.add(why.site)
             finally:
                 if not all(storage.expired() for storage in alive):
                     clear_caches()
@@ -75,7 +80,8 @@ class _Plan:
 
 class _Attempt:
     def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], grad: bool | None,
-                 hooks: Sequence[Hook], plan: _Plan, roots: Sequence[Any] | None, alive: list[Any]) -> None:
+                 hooks: Sequence[Hook], plan: _Plan, roots: Sequence[Any] | None, alive: list[Any],
+                 derivative: Derivative | None) -> None:
         self.fn = fn
         self.grad = grad
         self.hooks = hooks
@@ -86,6 +92,7 @@ class _Attempt:
         self.names = Names(self.roots)
         self.plan = plan
         self.tracer = Tracer(plan.flat, self.names.source, lambda binding: binding.resolve(self.leaves))
+        self.tracer.derivative = derivative
         self.tracer.can_convert = plan.conversions.can_convert
         for hook in hooks:
             watch = getattr(hook, "watch", None)

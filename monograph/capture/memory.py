@@ -31,6 +31,7 @@ class Memory:
         self.by_id: dict[int, Storage] = {}
         self.starts: list[dict[int, tuple[Any, ...]]] = []     # where the regions being traced began
         self.scopes: list[Any] = []      # their graphs
+        self.sites: dict[int, Any] = {}  # by id of such a graph: the statement it belongs to
         self.alive: list[Any] = []       # weak references to all storages, to see what outlives the trace
 
     def find(self, tensor: torch.Tensor) -> Storage | None:
@@ -92,7 +93,8 @@ class Memory:
 
     def read_layout(self, storage: Storage, layout: Layout) -> Value:
         if storage.scope is not None and storage.scope not in self.scopes:
-            raise Unmergeable("a tensor made in one branch or iteration is used outside of it")
+            raise Unmergeable("a tensor made in one branch or iteration is used outside of it",
+                              self.sites.get(id(storage.scope)))
         if storage.places:
             self._look(storage)
         if layout.key == storage.layout.key:
@@ -128,8 +130,8 @@ class Memory:
         self.write_layout(self.of(tensor), Layout.of(tensor), value)
 
     def write_layout(self, storage: Storage, layout: Layout, value: Value) -> None:
-        if storage.frozen:
-            raise Unmergeable(storage.frozen)
+        if storage.frozen is not None:
+            raise Unmergeable(*storage.frozen)
         base = self._put(storage, layout, value)
         storage.become(base, layout)
         for place in storage.places:
@@ -177,6 +179,8 @@ class Memory:
         now = tuple(place.storage.version for place in storage.places)
         if now == storage.seen:
             return
+        if storage.frozen is not None:
+            raise Unmergeable(*storage.frozen)
         value = storage.value
         for place, version, seen in zip(storage.places, now, storage.seen, strict=True):
             if version != seen:

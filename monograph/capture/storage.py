@@ -55,7 +55,7 @@ class Storage:
         self.recipes: dict[Any, Step] = {}
         self.places: tuple[Place, ...] = ()
         self.seen: tuple[int, ...] = ()     # versions of the places when `value` was theirs
-        self.frozen = ""                    # why it may not be written, if it may not
+        self.frozen: tuple[str, Any] | None = None      # why it may not be written, and the statement that made it so
         self.scope: Any = None              # the region whose values it holds; None: everybody may read it
 
     @property

@@ -309,7 +309,7 @@ class Tracer(Asking, TorchDispatchMode):
     def encode(self, value: Any) -> Any:
         """Tensors become their present values, symbolic numbers our expressions."""
         if isinstance(value, torch.Tensor):
-            return self.memory.read(value)
+            return self.operand(value)
         if isinstance(value, (list, tuple)):
             return tuple(self.encode(entry) for entry in value)
         if isinstance(value, Mapping):

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from monograph import compat
 from monograph.capture import blame
 from monograph.capture.convert.operators import State
 from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.regions.gradient import refuse_unseen
 from monograph.capture.regions.objects import Objects
 from monograph.ir.graph import Graph
 from monograph.source import SourceLoc
@@ -41,13 +43,15 @@ class Body:
 class Start:
     """The state in which a statement begins. Use `with start:` around everything that traces its bodies."""
 
-    def __init__(self, tracer: Tracer, state: State) -> None:
+    def __init__(self, tracer: Tracer, state: State, *, site: Any, grad: bool) -> None:
         self.tracer = tracer
         self.state = state
         self.loc: SourceLoc | None = blame.location(blame.user_frame())
         self.variables = state.get()
         self.objects = Objects((*self.variables, *state.read()), tracer.watched())
         self.memory = self.entry = tracer.memory.save()      # `entry`: what the body begins with
+        self.site = site
+        self.grad = grad
         self.messages = tracer.count_messages()
         self.draws = dict(tracer.draws.known)
         self.bodies: list[Body] = []
@@ -67,11 +71,20 @@ class Start:
         self.state.set(self.variables if variables is None else variables)
         self.tracer.memory.load(self.memory)
         self.entry = self.memory
+        self.forget()
+
+    def forget(self) -> None:
+        """Under autograd a body reads whole storages, whose tensors autograd knows, no view that was read before."""
+        if self.grad:
+            for key in self.memory:
+                self.tracer.memory.by_id[key].cache = {}
 
     def body(self, thunk: Callable[[], Any], name: str) -> Body:
         """Trace `thunk`. A `raise` of the user's own ends the body."""
         tracer = self.tracer
         body = Body(Graph(name))
+        tracer.memory.sites[id(body.graph)] = self.site
+        sequence = compat.last_sequence()
         with self._recording(body):
             try:
                 body.value = thunk()
@@ -85,6 +98,8 @@ class Start:
         body.objects = self.objects.now()
         body.memory = tracer.memory.save()
         body.written = [key for key in self.memory if body.memory[key][2] != self.entry[key][2]]
+        if self.grad:
+            refuse_unseen(tracer, body, sequence)
         self.bodies.append(body)
         return body
 
@@ -111,6 +126,10 @@ class Start:
         finally:
             body.memory = tracer.memory.save()
             tracer.memory.load(before)
+
+    def frozen(self, why: str) -> tuple[str, Any]:
+        """What `Storage.frozen` is for a tensor that this statement leaves."""
+        return why, self.site
 
     def is_fresh(self, tensor: torch.Tensor) -> bool:
         """Whether the storage of a tensor was made by one of the bodies."""

@@ -11,6 +11,7 @@ from monograph.capture import blame
 from monograph.capture.convert.operators import UNBOUND, State
 from monograph.capture.regions.body import Body, Start
 from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.regions.gradient import connect, known_tensors
 from monograph.capture.regions.merge import Merge, same, static_recipes
 from monograph.capture.regions.objects import refill
 from monograph.errors import exception_class
@@ -24,11 +25,12 @@ __all__ = ["cond"]
 
 
 def cond(tracer: Tracer, predicate: torch.Tensor, then: Callable[[], Any], otherwise: Callable[[], Any],
-         state: State) -> Any:
+         state: State, site: Any) -> Any:
     """Run one of two thunks by `predicate` (bool[], traced); what the thunks give is merged and returned."""
+    grad = torch.is_grad_enabled()
     with torch.no_grad(), torch._C.DisableTorchFunction():
         test = tracer.memory.read(predicate)
-        start = Start(tracer, state)
+        start = Start(tracer, state, site=site, grad=grad)
     with start:
         bodies = []
         for thunk, name in ((then, "then"), (otherwise, "otherwise")):
@@ -147,6 +149,8 @@ class _Cond:
                         storage.remember(step)
         for (_, _, fill), value in zip(merge.slots, node.results, strict=True):
             fill(value)
+        connect(tracer, node, [(made, node.results[slot]) for made, slot in merge.followed],
+                known_tensors(tracer, self.start.memory))
         for join in merge.late:
             join()
 

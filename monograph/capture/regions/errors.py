@@ -21,7 +21,11 @@ class Asked(BaseException):
 
 
 class Unmergeable(BaseException):
-    """A region cannot stand for what its branches or iterations leave behind."""
+    """A region cannot stand for what its branches or iterations leave behind. `site`: whose, if not the innermost."""
+
+    def __init__(self, why: str, site: Any = None) -> None:
+        self.site = site
+        super().__init__(why)
 
 
 class Fork(BaseException):

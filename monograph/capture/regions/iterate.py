@@ -100,7 +100,7 @@ def run_stoppable(operators: RegionOperators, items: Iterator[Any], assign: Call
 def peek(tracer: Tracer, test: Callable[[], bool | torch.Tensor], state: State) -> bool | torch.Tensor:
     """What `test` gives now. Python's answer stands with what it did; a traced one is to be asked again."""
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        start = Start(tracer, state)
+        start = Start(tracer, state, site=None, grad=False)
     with start:
         body = start.body(test, "test")
         if body.raised is not None:

@@ -21,6 +21,7 @@ from monograph.capture.layout import Layout
 from monograph.capture.number import DTYPES, TracedNumber, kind_of
 from monograph.capture.regions.body import Body, Start
 from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.regions.gradient import connect, is_differentiable, known_tensors
 from monograph.capture.regions.leaves import (
     At,
     Leaf,
@@ -46,12 +47,15 @@ if TYPE_CHECKING:
 __all__ = ["loop"]
 
 ROUNDS = 12
+SHARED = "a tensor is written that may be the same as another one in or after a loop"
 
 
-def loop(tracer: Tracer, test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
+def loop(tracer: Tracer, test: Callable[[], Any], body: Callable[[], Any], state: State, site: Any
+         ) -> None:
     """Record `while test(): body()`; afterwards the variables are those of the last iteration."""
+    grad = torch.is_grad_enabled()
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        made = _Loop(tracer, test, body, Start(tracer, state))
+        made = _Loop(tracer, test, body, Start(tracer, state, site=site, grad=grad))
     with made.start:
         made.run()
 
@@ -66,6 +70,7 @@ class _Loop:
         self.written: list[int] = []               # storages of the outside that it writes
         self.leaves: list[Leaf] = []
         self.spec: Any = None
+        self.slots: list[tuple[Leaf, int]] = []    # of moving leaves among what the node carries
 
     def run(self) -> None:
         self._collect()
@@ -163,11 +168,16 @@ class _Loop:
         with compat.plain_torch():
             fake = tracer.fresh(layout.sizes, layout.strides, layout.dtype)
         storage = memory.add(fake, graph.add_input(TensorType(layout.dtype, tuple(layout.sizes))))
-        storage.frozen = "two variables of a loop may be one tensor, which is written" if leaf.frozen else ""
+        storage.frozen = self._frozen(leaf)
         leaf.flags = {at: graph.add_input(TensorType(torch.bool, ())) for at in leaf.places}
         memory.lies_at(storage, tuple(
             Place(leaf.flags[at], memory.by_id[at[0]], place) for at, place in leaf.places.items()))
+        if leaf.follow:
+            fake.requires_grad_(True)
         return fake
+
+    def _frozen(self, leaf: Leaf) -> Any:
+        return self.start.frozen(SHARED) if leaf.frozen or leaf.follow else None
 
     def _layout(self, leaf: Leaf) -> Layout:
         return compact(Layout.of(self.tracer.lift(leaf.value)))
@@ -280,13 +290,18 @@ class _Loop:
                 return False
             leaf.kind, leaf.places = "moving", {(compat.storage_id(given), layout.key): layout}
             return True
-        again = False
+        again = self.start.grad and not leaf.follow and is_differentiable(end, self._given(leaf))
+        leaf.follow |= again
         for _, key, place in self._locations(found):
             if place is not None:
                 again |= _add_place(leaf, (key, place.key), place)
             elif leaf not in holders.setdefault(key, []):
                 holders[key].append(leaf)
         return again
+
+    def _given(self, leaf: Leaf) -> Any:
+        """What a leaf is before the loop; None for a part that is not there yet."""
+        return leaf.initial if leaf.is_part else leaf.value
 
     def _locations(self, tensor: torch.Tensor) -> list[tuple[list[Value], int, Layout | None]]:
         """Where a tensor may lie at the end of an iteration: predicates that all hold, storage, layout.
@@ -338,7 +353,7 @@ class _Loop:
             yields += [memory.read(tracer.number_tensor(bound)) for bound in bounds]
             for leaf in self._kind("moving"):
                 fake = tracer.lift(ends[id(leaf)])
-                yields += [memory.read(fake), *self._flags_after(leaf, fake)]
+                yields += [tracer.operand(fake, leaf.follow), *self._flags_after(leaf, fake)]
         _take_inputs(body.graph, inputs)
         body.graph.outputs = yields
         start.reset()
@@ -368,7 +383,7 @@ class _Loop:
         fills: list[Callable[[Value], None]] = [memory.by_id[key].become for key in self.written]
         finals: dict[int, Any] = {}
         for leaf in self._kind("number"):
-            given = leaf.value if not leaf.is_part else leaf.initial
+            given = self._given(leaf)
             kind: Any = kind_of(leaf.value)
             initial.append(memory.read(tracer.number_tensor(kind(0) if given is None else given)))
             finals[id(leaf)] = tracer.number_of(fills.append, kind)
@@ -377,7 +392,9 @@ class _Loop:
             initial.append(memory.read(tracer.number_tensor(split(leaf.value)[0])))
             bounds[id(leaf)] = tracer.number_of(fills.append, bool)
         late: list[Callable[[], None]] = []
+        self.slots = []
         for leaf in self._kind("moving"):
+            self.slots.append((leaf, len(initial)))
             finals[id(leaf)] = self._leave(leaf, initial, fills, late)
         tracer.record.loc = self.start.loc
         node = Node(table.lookup("mono.while"), (tuple(initial),), {"history": (), "trips": None},
@@ -385,6 +402,9 @@ class _Loop:
         tracer.record.graph.append(node)
         for fill, value in zip(fills, node.results, strict=True):
             fill(value)
+        given = {initial[slot]: self._given(leaf) for leaf, slot in self.slots if is_differentiable(self._given(leaf))}
+        connect(tracer, node, [(finals[id(leaf)], node.results[slot]) for leaf, slot in self.slots if leaf.follow],
+                known_tensors(tracer, self.start.memory) | given)
         for join in late:
             join()
         self._set([self._value(leaf, bounds.get(id(leaf)), finals) for leaf in self.leaves])
@@ -396,7 +416,7 @@ class _Loop:
         layout = self._layout(leaf)
         with compat.plain_torch():
             made = tracer.fresh(layout.sizes, layout.strides, layout.dtype)
-        given = leaf.initial if leaf.is_part else leaf.value
+        given = self._given(leaf)
         home: At | None = None
         if given is None:
             initial.append(tracer.record.full(layout.sizes, 0, layout.dtype))
@@ -404,7 +424,7 @@ class _Loop:
             given = tracer.lift(given)
             initial.append(memory.read(given))
             home = compat.storage_id(given), Layout.of(given).key
-        fills.append(lambda value: tracer.add_result(made, value, leaf.frozen))
+        fills.append(lambda value: tracer.add_result(made, value, self._frozen(leaf)))
         flags: list[Value] = []
         for at in leaf.places:
             initial.append(self._constant(at == home))

@@ -27,6 +27,7 @@ from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.number import TracedNumber, kind_of
 from monograph.capture.regions.body import Body, Start
 from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.regions.gradient import is_differentiable
 from monograph.capture.storage import Place, Storage
 from monograph.capture.views import DynamicIndex, Step
 from monograph.ir.graph import Value
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Merge", "Sometimes", "compact", "same", "split", "static_recipes"]
 
 Pair = tuple[int, int]
+SHARED = "a tensor that autograd follows may be the same as another one after a branch, and is written"
 OURS = "$"         # what names start with that are not the user's
 
 
@@ -102,6 +104,7 @@ class Merge:
         self.kinds: dict[Pair, str] = {}
         self.made: dict[Pair, torch.Tensor] = {}         # by the ids of the two tensors
         self.exported: dict[tuple[int, int], tuple[Storage, torch.Tensor]] = {}
+        self.followed: list[tuple[torch.Tensor, int]] = []     # results that require grad, and their slots
         self.late: list[Callable[[], None]] = []         # to do once all results are there
         self.keep: list[Any] = []
 
@@ -159,7 +162,15 @@ class Merge:
         known = self.made.get((id(leaf), id(None)))
         if known is None:
             self.keep.append(leaf)
-            known = self.made[id(leaf), id(None)] = self._view(self._export(key, side)[1], layout)
+            if self.start.grad and is_differentiable(leaf):
+                with self.inside(1 - side):
+                    zeros = self.tracer.record.full(layout.sizes, 0, layout.dtype)
+                mine = self._read(leaf, side)
+                pair = (mine, zeros) if side == 0 else (zeros, mine)
+                known = self._result(layout, *pair, True, True)
+            else:
+                known = self._view(self._export(key, side)[1], layout)
+            self.made[id(leaf), id(None)] = known
         return known
 
     def _number(self, a: Any, b: Any, name: str) -> TracedNumber:
@@ -222,8 +233,9 @@ class Merge:
             return a
         kind = self.kinds.get((p, q))
         if kind == "value":
-            made = self._fresh(compact(at))
-            self._result(made, self._read(a, 0), self._read(b, 1))
+            made = self._result(at, self._read(a, 0, b), self._read(b, 1, a), is_differentiable(a, b))
+        elif self.start.grad and is_differentiable(a, b):
+            made = self._result(at, self._read(a, 0, b), self._read(b, 1, a), True, True)
         elif kind == "storage":
             made = self._view(self._export(p, 0, q)[1], at)
         else:
@@ -231,16 +243,25 @@ class Merge:
         self.made[id(a), id(b)] = made
         return made
 
-    def _read(self, tensor: torch.Tensor, side: int) -> Value:
+    def _read(self, tensor: torch.Tensor, side: int, other: Any = None) -> Value:
+        """The value a branch leaves; where only the other's requires grad, none flows to this one's."""
         with self.inside(side):
-            return self.tracer.memory.read(self.tracer.lift(tensor))
+            follow = self.start.grad and is_differentiable(other)
+            return self.tracer.operand(self.tracer.lift(tensor), follow)
 
     def _fresh(self, layout: Layout) -> torch.Tensor:
         with compat.plain_torch():
             return self.tracer.fresh(layout.sizes, layout.strides, layout.dtype)
 
-    def _result(self, made: torch.Tensor, a: Value, b: Value) -> None:
-        self.slot(a, b, lambda value: self.tracer.add_result(made, value))
+    def _result(self, layout: Layout, a: Value, b: Value, follow: bool = False, shared: bool = False
+                ) -> torch.Tensor:
+        """A tensor of its own with what the branches leave; autograd is to `follow` it."""
+        made = self._fresh(compact(layout))
+        if follow and self.start.grad:
+            self.followed.append((made, len(self.slots)))
+        frozen = self.start.frozen(SHARED) if shared else None
+        self.slot(a, b, lambda value: self.tracer.add_result(made, value, frozen))
+        return made
 
     def _view(self, base: torch.Tensor, layout: Layout) -> torch.Tensor:
         args = (base, layout.sizes, layout.strides, layout.offset)
@@ -250,9 +271,8 @@ class Merge:
 
     def _either(self, a: torch.Tensor, b: torch.Tensor, p: int, at: Layout, q: int, bt: Layout) -> torch.Tensor:
         """A tensor that is `a` on one path and `b` on the other, and may be written through."""
-        made = self._fresh(compact(at))
+        made = self._result(at, self._read(a, 0), self._read(b, 1))
         places = [(self._export(p, 0)[0], at), (self._export(q, 1)[0], bt)]
-        self._result(made, self._read(a, 0), self._read(b, 1))
 
         def join() -> None:
             memory = self.tracer.memory

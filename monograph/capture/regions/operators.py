@@ -59,11 +59,11 @@ class RegionOperators(Operators):
         if site in self.forks:
             return then() if self.read(predicate, site) else otherwise()
         try:
-            return cond(self.tracer, predicate, then, otherwise, state)
+            return cond(self.tracer, predicate, then, otherwise, state, site)
         except Unmergeable as why:
             if self.tracer.in_region:
                 raise                            # the statement around it forks
-            raise Fork(site, str(why)) from None
+            raise Fork(why.site or site, str(why)) from None
 
     def read(self, predicate: torch.Tensor, site: Any) -> bool:
         """The truth of `predicate` in this call, at a statement that forks."""
@@ -99,11 +99,11 @@ class RegionOperators(Operators):
             else:
                 break
         try:
-            loop(self.tracer, lambda: self.decide(go_on()), body, state)
+            loop(self.tracer, lambda: self.decide(go_on()), body, state, site)
         except Unmergeable as why:
             if self.tracer.in_region:
                 raise
-            raise Fork(site, str(why)) from None
+            raise Fork(why.site or site, str(why)) from None
 
     def peek(self, test: Thunk, state: State) -> bool | torch.Tensor:
         """What a loop's test says now, leaving no trace of having asked when it is for the run to say."""

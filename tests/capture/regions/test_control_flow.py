@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils import _pytree as pytree
 
 import monograph
 from tests.capture.regions.functions import CASES
@@ -59,3 +60,36 @@ def test_one_graph(function: Any, inputs: list[tuple[torch.Tensor, ...]], reques
         for given in inputs:
             outcome(fast, given)
     assert len(monograph.api.dispatcher_of(fast).entries) == 1
+
+
+def gradients(function: Any, inputs: tuple[torch.Tensor, ...]) -> Any:
+    """What a function gives for inputs that are results of other ops, and its gradients by inputs and parameters."""
+    leaves = [x.clone().requires_grad_(x.is_floating_point()) for x in inputs]
+    given = [x * 1 if x.requires_grad else x for x in leaves]
+    try:
+        result = function(*given)
+    except Exception as error:
+        return type(error), str(error)
+    made = [x for x in pytree.tree_leaves(result) if isinstance(x, torch.Tensor) and x.requires_grad]
+    if not made:
+        return result
+    wanted = [x for x in leaves if x.requires_grad] + list(getattr(function, "parameters", list)())
+    loss = sum((x * torch.arange(1, x.numel() + 1).view(x.shape)).sum() for x in made)
+    found = torch.autograd.grad(loss, wanted, allow_unused=True)
+    return pytree.tree_map_only(torch.Tensor, torch.detach, result), [
+        torch.zeros_like(x) if g is None else g for x, g in zip(wanted, found, strict=True)]
+
+
+# Written in place while they require grad: refused by name.
+REFUSED = {"writes_in_branches", "alias_on_one_path"}
+LOOPS = {"counting_loop", "counted_loop_with_jumps", "return_from_nested_loops", "loop_with_else", "swapped_carries"}
+DERIVED = [(case, name) for case, name in zip(CASES, NAMES, strict=True) if name not in REFUSED | LOOPS]
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+@pytest.mark.parametrize(("function", "inputs"), [case for case, _ in DERIVED], ids=[name for _, name in DERIVED])
+def test_gradients(function: Any, inputs: list[tuple[torch.Tensor, ...]], backend: str) -> None:
+    plain = copy.deepcopy(function)
+    fast = monograph.compile(copy.deepcopy(function), backend=backend)
+    for given in inputs:
+        same(gradients(plain, given), gradients(fast, given))
