@@ -69,17 +69,24 @@ def is_disabled() -> bool:
 
 
 def cache_directory() -> Path | None:
-    """Where compiled objects are kept, None when caching is off. The folder need not exist."""
+    """Where compiled objects are kept, None when caching is off or the user has no home. The folder need not exist."""
     chosen = os.environ.get("MONOGRAPH_CACHE_DIR")
     if chosen is not None:
-        return None if chosen.lower() in ("", "off", "0") else Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "monograph"
+        return None if chosen.lower() in ("", "off", "0") else _expanded("MONOGRAPH_CACHE_DIR", chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return None if base.startswith("~") else Path(base) / "monograph"
 
 
 def _debug_directory() -> Path | None:
     chosen = os.environ.get("MONOGRAPH_DEBUG", "")
-    return Path(chosen).expanduser() if chosen else None
+    return _expanded("MONOGRAPH_DEBUG", chosen) if chosen else None
+
+
+def _expanded(variable: str, chosen: str) -> Path:
+    path = os.path.expanduser(chosen)
+    if path.startswith("~"):
+        raise InputError(f"{variable} is {chosen!r}, the home of no user", hint="write a full path")
+    return Path(path)
 
 
 def _log_topics() -> frozenset[str]:

@@ -31,6 +31,20 @@ def test_cache_directory_defaults_to_the_users(monkeypatch):
     assert config.cache_directory() == Path("/caches/monograph")
 
 
+def test_without_a_home_nothing_is_kept(monkeypatch):
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    for name in ("MONOGRAPH_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert config.cache_directory() is None
+
+
+@pytest.mark.parametrize("variable", ["MONOGRAPH_CACHE_DIR", "MONOGRAPH_DEBUG"])
+def test_the_home_of_no_user(monkeypatch, variable):
+    monkeypatch.setenv(variable, "~no-such-user/monograph")
+    with pytest.raises(InputError, match=f"{variable} is .*no user"):
+        config.Options.make()
+
+
 @pytest.mark.parametrize("value, disabled", [("", False), ("0", False), ("false", False), ("1", True), ("yes", True)])
 def test_disable(monkeypatch, value, disabled):
     monkeypatch.setenv("MONOGRAPH_DISABLE", value)
