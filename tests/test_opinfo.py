@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing._internal.opinfo.core import OpInfo
 
-from tests.opinfo import Outcome, check, family, full_name, ops
+from tests.opinfo import Outcome, _assert_right, check, family, full_name, ops
 
 OURS = ("pointwise", "reduction", "view", "gather", "scan")
 
@@ -44,3 +44,11 @@ def test_bfloat16(op: OpInfo):
 def test_gradients(op: OpInfo):
     outcome = check(op, torch.float32, samples=1, grad=True)
     assert settled(outcome), outcome.reason
+
+
+def test_a_rounding_is_right_when_it_is_as_near_as_eagers():
+    exact, eager = torch.tensor([1.0, 2.0], dtype=torch.float64), torch.tensor([1.0, 2.1])
+    _assert_right(torch.tensor([1.05, 2.0]), eager, lambda: exact)
+    for wrong in (torch.tensor([1.2, 2.0]), torch.tensor([float("nan"), 2.0]), torch.tensor([[1.05, 2.0]])):
+        with pytest.raises(AssertionError):
+            _assert_right(wrong, eager, lambda: exact)
