@@ -169,7 +169,7 @@ class _Control:
 
     def state(self, names: set[str], nodes: Sequence[ast.AST], place: ast.AST, statement: ast.stmt) -> ast.expr:
         """The variables of a statement; which of them nobody reads after it, and which no iteration reads unset."""
-        read = {name for name in scope.loaded(nodes) - names if not name.startswith(syntax.HIDDEN)}
+        read = scope.loaded(nodes) - names
         live: frozenset[str] = getattr(statement, "live", frozenset(names))
         entering: frozenset[str] = getattr(statement, "entering", live) | live
         idle = [syntax.constant(" ".join(sorted(names - some))) for some in (live, entering)]

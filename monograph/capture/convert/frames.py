@@ -1,8 +1,8 @@
 """Frames that converted code has and its source has not.
 
-A branch or a loop body runs in a function of its own (a region), called by an operator. In a traceback the frame of the region
-stands for the function's: same file and name, the line that ran. `warnings.warn(..., stacklevel=2)` means the caller of the user's
-function, wherever in it the call stands.
+A branch or a loop body runs in a function of its own (a region), called by an operator. In a traceback the frame of
+the region stands for the function's: same file and name, the line that ran. `warnings.warn(..., stacklevel=2)` means
+the caller of the user's function, wherever in it the call stands.
 """
 
 from __future__ import annotations

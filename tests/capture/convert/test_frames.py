@@ -32,7 +32,7 @@ def warns(x):
             warnings.warn("one", stacklevel=1)
             warnings.warn("three", UserWarning, stacklevel=3)
     else:
-        warnings.warn("default")
+        warnings.warn("default")  # noqa: B028
 
 
 def warner(f, x):
