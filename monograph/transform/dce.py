@@ -41,7 +41,7 @@ def _sweep(graph: Graph, symbols: set[str], known: Collection[str]) -> bool:
     live = set(graph.outputs)
     symbols |= set().union(*(symbols_in(value.type) for value in graph.outputs))
     tells = tellers(graph, known)
-    inside = set(known).union(*(symbols_in(value.type) for value in graph.inputs), *tells.values())
+    inside = set(known).union(*(symbols_in(value.type) for value in graph.inputs), *tells.values())     # at the end
 
     def is_live(result: Value) -> bool:
         return result in live or not symbols.isdisjoint(tells.get(result, ()))
@@ -49,6 +49,7 @@ def _sweep(graph: Graph, symbols: set[str], known: Collection[str]) -> bool:
     kept = []
     changed = False
     for node in reversed(graph.nodes):
+        inside = inside.difference(*(tells.get(result, ()) for result in node.results))
         if is_pure(node) and not any(map(is_live, node.results)):
             changed = True
             continue

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from monograph.ir.edit import symbols_read
 from monograph.ir.graph import Graph, Node, Source, Value, map_operand
 from monograph.ir.op import Trait
 from monograph.ir.types import TensorType
@@ -43,7 +44,7 @@ def fold(graph: Graph, *, written: Collection[int] = ()) -> bool:
 
 
 def _foldable(node: Node) -> bool:
-    if not node.op.is_pure or node.regions or node.op.has(Trait.SYNC):
+    if not node.op.is_pure or node.regions or node.op.has(Trait.SYNC) or symbols_read(node):
         return False
     return all(isinstance(result.type, TensorType) and result.type.is_static for result in node.results)
 

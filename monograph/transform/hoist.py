@@ -25,7 +25,7 @@ def hoist(graph: Graph) -> bool:
 
 
 def _block(graph: Graph, outer: Collection[str]) -> bool:
-    known = _told(graph).union(outer)
+    known = set(outer).union(*(symbols_in(value.type) for value in graph.inputs))
     changed = False
     for node in list(graph.nodes):
         for region in node.regions:
@@ -37,6 +37,7 @@ def _block(graph: Graph, outer: Collection[str]) -> bool:
                 changed |= bool(moved)
         elif len(node.regions) == 2:
             changed |= _merge(graph, node, known)
+        known.update(*(symbols_in(value.type) for value in node.results))
     return changed
 
 

@@ -1,6 +1,6 @@
 """What is known of values before the program runs: small tensors that depend on no input, and what a branch implies.
 
-    Known ::= (Value -> tensor)*       the content of a value, wherever it may be read in the block at hand
+    Known ::= (Value -> tensor)*       the content of a value, of an int too, wherever the block at hand may read it
 
 `results` evaluates one node in torch when everything it reads is known. `assume` tells what follows from a truth
 value: in the branch taken, in the body of a loop, behind a loop.
@@ -52,7 +52,11 @@ def results(node: Node, known: Known) -> tuple[torch.Tensor, ...] | None:
         return (absorbed,)
     if any(value not in known for value in node.inputs) or not _is_computable(node):
         return None
-    operands = [map_operand(operand, known.__getitem__) for operand in node.operands]
+
+    def content(value: Value) -> torch.Tensor | int:
+        return known[value] if isinstance(value.type, TensorType) else int(known[value])
+
+    operands = [map_operand(operand, content) for operand in node.operands]
     try:
         found = evaluate.run_alone(node, operands)
     except (RuntimeError, ArithmeticError, IndexError, ValueError):      # the program is to raise it when it gets there

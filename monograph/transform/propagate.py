@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import torch
 
-from monograph.ir.edit import substitute
+from monograph.ir.edit import substitute, symbols_read
 from monograph.ir.graph import Graph, Node, Operand, Value, map_operand
 from monograph.ir.symbolic import Dim, Symbol
 from monograph.ir.types import ScalarType, TensorType
@@ -43,20 +43,25 @@ class _Sweep:
 
     def __init__(self, root: Graph) -> None:
         self.root = root
-        self.mapping: dict[Value, Operand] = {}
+        self.mapping: dict[Value, Value] = {}
+        self.numbers: dict[Value, int] = {}     # run-time numbers that are known; regions go on carrying the value
         self.changed = False
 
-    def final(self, value: Value) -> Operand:
-        found: Operand = value
-        while isinstance(found, Value) and found in self.mapping:
-            found = self.mapping[found]
-        return found
+    def final(self, value: Value) -> Value:
+        while value in self.mapping:
+            value = self.mapping[value]
+        return value
+
+    def read(self, value: Value) -> Operand:
+        found = self.final(value)
+        return self.numbers.get(found, found)
 
     def block(self, graph: Graph, known: Known) -> None:
         place = 0
         while place < len(graph.nodes):
             node = graph.nodes[place]
-            node.operands = tuple(map_operand(operand, self.final) for operand in node.operands)
+            replaced = self.final if node.regions else self.read
+            node.operands = tuple(map_operand(operand, replaced) for operand in node.operands)
             instead = self.instead(graph, node, known)
             if instead is not None:
                 graph.nodes[place:place + 1] = instead
@@ -73,9 +78,8 @@ class _Sweep:
         new: list[Value] = []
         for value in graph.outputs:
             final = self.final(value)
-            if not isinstance(final, Value):
-                final = value
-            if final in known and (final.node is None or final.node.op.name != FULL):
+            written = not isinstance(final.type, TensorType) or (final.node is not None and final.node.op.name == FULL)
+            if final in known and not written:
                 loc = final.node.loc if final.node is not None else None
                 final = self.constant(known[final], Builder(graph, loc=loc)) or final
             new.append(final)
@@ -93,10 +97,12 @@ class _Sweep:
             self.stand_for(graph, node.results, taken.outputs)
             return taken.nodes
         if node.op.name == "mono.number" and node.operands[0] in known:
-            number = int(known[node.operands[0]])  # type: ignore[index]
-            self.mapping[node.result] = number
-            substitute(graph, {node.attributes["symbol"]: number})
-            return [] if node.result not in graph.outputs else None
+            known[node.result] = known[node.operands[0]].reshape(())  # type: ignore[index]
+            self.numbers[node.result] = int(known[node.result])
+            symbol: str = node.attributes["symbol"]
+            self.changed |= any(symbol in symbols_read(other) for other in graph.nodes if other is not node)
+            substitute(graph, {symbol: self.numbers[node.result]})
+            return None
         return self.evaluated(node, known)
 
     def evaluated(self, node: Node, known: Known) -> list[Node] | None:

@@ -24,6 +24,7 @@ from monograph.transform.select import select
 from monograph.transform.simplify import simplify
 from monograph.transform.sink import sink
 from monograph.transform.unroll import unroll
+from tests import regions as sized
 from tests.region_graphs import inputs_for, regions
 
 SEEDS = range(4)
@@ -69,3 +70,15 @@ def test_a_pass_changes_no_bit(transform: Callable[[Graph], bool], graph: Graph)
 @given(graph=regions(checks=True))
 def test_the_whole_pipeline_keeps_values(graph: Graph):
     check(graph, lambda graph: run(graph, pipeline()), exact=False)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("transform", PASSES, ids=lambda f: f.__name__)
+def test_a_pass_keeps_sizes_known_at_run_time(transform: Callable[[Graph], bool], seed: int):
+    graph = sized.random_regions(seed, 10, dynamic=True)
+    inputs = [sized.inputs_for(graph, seed + k) for k in range(3)]
+    before = [evaluate(graph, given) for given in inputs]
+    transform(graph)
+    verify(graph)
+    after = [evaluate(graph, given, check=True) for given in inputs]
+    torch.testing.assert_close(after, before, equal_nan=True, rtol=0.0, atol=0.0)
