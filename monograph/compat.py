@@ -33,7 +33,7 @@ from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
-    "BatchNorm",
+    "BatchNorm", "is_functorch_tensor",
     "DENSE_ONLY", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "PLAIN_TENSORS", "after_optimizer_step",
     "below_autograd", "composite_kernel", "current_backward_sequence", "decomposition", "device_modes",
     "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu", "fake_from_storage",
@@ -298,6 +298,11 @@ def gradient_edge(tensor: torch.Tensor) -> Any:
     """The autograd node that receives the gradient of a tensor that requires grad; of a leaf, its accumulator."""
     with torch._C.DisableTorchFunction():
         return torch.autograd.graph.get_gradient_edge(tensor).node    # 2.13
+
+
+def is_functorch_tensor(tensor: torch.Tensor) -> bool:
+    """Whether a transform of torch.func wraps the tensor."""
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))    # 2.13
 
 
 def last_sequence() -> int:

@@ -32,7 +32,7 @@ def attribute(tracer: Tracer, func: Any, args: Any) -> Any:
         return NotImplemented
     tensor = args[0]
     entry = tracer.by_fake.get(id(tensor))
-    if entry is None and isinstance(tensor, compat.FakeTensor):      # made by the program
+    if entry is None and (isinstance(tensor, compat.FakeTensor) or compat.is_functorch_tensor(tensor)):   # made inside
         return NotImplemented
     real = tensor if entry is None else entry.real
     if func == SET_DATA and entry is None:

@@ -31,7 +31,7 @@ def cut(tracer: Tracer, args: Any, kwargs: Any) -> tuple[Any, Any]:
 def _has_history(value: Any) -> bool:
     kind = type(value)
     if kind is torch.Tensor:
-        return value.grad_fn is not None
+        return value.grad_fn is not None and not compat.is_functorch_tensor(value)
     return kind in (list, tuple) and any(map(_has_history, value))
 
 
