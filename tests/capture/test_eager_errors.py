@@ -14,6 +14,7 @@ from torch.testing._internal.opinfo.core import OpInfo
 from torch.utils import _pytree as pytree
 
 import monograph
+from monograph.capture import eager_checks
 from tests.compare import assert_same
 from tests.opinfo import full_name
 
@@ -110,3 +111,10 @@ def test_error_inputs_of_the_operator_database(op: OpInfo):
             got = outcome(monograph.compile(fn), args, sample.kwargs)
             refused = got is not None and got[0] in (monograph.DataDependentError, monograph.DeviceError)
             assert refused or got == expected
+
+
+@pytest.mark.parametrize("func", [
+    torch.ops.aten.embedding_dense_backward.default, torch.ops.aten._ctc_loss.default, torch.ops.aten.view.default,
+], ids=str)
+def test_ops_that_trust_their_indices_are_not_tried(func: Any):
+    assert not eager_checks._is_checked(func)
