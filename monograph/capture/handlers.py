@@ -104,6 +104,24 @@ def zeros(tracer: Tracer, call: Call) -> Any:
     return tracer.again(aten.zeros.default, call.args, call.kwargs)
 
 
+def drawn_like(tracer: Tracer, call: Call) -> Any:
+    """`rand_like` draws in memory order, which values of a graph do not have: drawn on the memory's shape, permuted."""
+    result = tracer.fake(call.func, call.args, call.kwargs)
+    layout = Layout.of(result)
+    order = layout.order()
+    if order == list(range(len(order))) or not layout.is_static:
+        return NotImplemented
+    sizes = [layout.sizes[d] for d in order]
+    if call.func is aten.randn_like.default:
+        value = tracer.normal(sizes, 0.0, 1.0, layout.dtype)
+    else:
+        args = (tracer.record.full(sizes, 0, layout.dtype), *tracer.encode(call.args[1:]))
+        op = table.of_overload(call.func)
+        value = tracer.node(op, args, {"dtype": layout.dtype}, [type_of(sizes, layout.dtype)], blank=True)[0]
+    tracer.memory.add(result, tracer.record.permute(value, [order.index(d) for d in range(len(order))]))
+    return result
+
+
 def nothing(tracer: Tracer, call: Call) -> Any:
     """Checks whose answer fakes already know."""
     tracer.fake(call.func, call.args, call.kwargs)
@@ -118,6 +136,10 @@ TABLE: dict[Any, Handler] = {
     aten._batch_norm_with_update.default: functional(aten._batch_norm_with_update_functional.default, 4),
     aten.rrelu_with_noise.default: functional(aten.rrelu_with_noise_functional.default, 1),
     aten._efficientzerotensor.default: zeros,
+    aten.rand_like.default: drawn_like,
+    aten.randn_like.default: drawn_like,
+    aten.randint_like.default: drawn_like,
+    aten.randint_like.low_dtype: drawn_like,
     aten._assert_async.default: check_later,
     aten._assert_async.msg: check_later,
     aten._assert_tensor_metadata.default: nothing,

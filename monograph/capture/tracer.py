@@ -284,6 +284,11 @@ class Tracer(Asking, TorchDispatchMode):
         signature = (op.name, *types, args[1:] if blank else args, tuple(kwargs.items()))
         return self.draws.draw(signature, lambda: self.record.node(op, args, kwargs, types).results)
 
+    def normal(self, sizes: Any, mean: Any, std: Any, dtype: torch.dtype) -> Value:
+        """Normal numbers drawn one by one, as into memory that does not lie row by row."""
+        attributes = {"size": tuple(sizes), "mean": mean, "std": std, "dtype": dtype}
+        return self.node(table.lookup("mono.normal"), (), attributes, [TensorType(dtype, tuple(sizes))])[0]
+
     def check(self, leaf: torch.Tensor, name: str) -> None:
         """DeviceError or UnsupportedError for a result that the compiler does not take."""
         if leaf.device.type != "cpu":

@@ -114,12 +114,18 @@ def _twin(tracer: Tracer, call: Call, pure: Any) -> tuple[list[Any], list[Any]]:
     return list(values), [leaf.stride() for leaf in leaves]
 
 
+NORMAL = torch.ops.aten.normal_.default
+
+
 def _random(tracer: Tracer, call: Call, pure: Any, targets: list[torch.Tensor]) -> list[Any]:
     """A random fill draws in memory order, so it is recorded on the memory's shape and permuted back."""
     target = targets[0]
     layout = Layout.of(target)
     order = layout.order()
     sizes = [layout.sizes[d] for d in order]
+    if call.func is NORMAL and not target.is_contiguous():
+        value = tracer.normal(sizes, tracer.encode(call.argument(1)), tracer.encode(call.argument(2)), layout.dtype)
+        return [tracer.record.permute(value, [order.index(d) for d in range(len(order))])]
     blank = tracer.record.full(sizes, 0, layout.dtype)
     numbers = range(1, len(call.func._schema.arguments) - 1)       # without the generator, which is the default one
     args = (blank, *(tracer.encode(call.argument(i)) for i in numbers))

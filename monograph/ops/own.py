@@ -16,6 +16,9 @@
                                              order, the numbers `value`; NaN equals itself, 0.0 differs from -0.0
     mono.seed(; seed)                        the default generator starts anew, as by torch.manual_seed;
                                              result: i8[] that nobody reads
+    mono.normal(; size, mean, std, dtype) -> dtype[size]
+                                             normal numbers in the order in which torch draws them into memory with gaps
+                                             or another order than row by row: one by one rather than in blocks
 
 Regions see the values of the graph around them. Both regions of `cond` return the same types;
 `while` regions take one input per carried value, and its results have the types of those inputs. Where sizes
@@ -112,6 +115,10 @@ def _seed(seed: int) -> torch.Tensor:
     return torch.zeros((), dtype=torch.int8)
 
 
+def _normal(size: Sequence[int], mean: float, std: float, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty((*size, 2), dtype=dtype)[..., 0].normal_(mean, std).contiguous()
+
+
 # --- the table ----------------------------------------------------------------------------------
 
 def _attribute(name: str, *default: Attribute) -> Parameter:
@@ -135,6 +142,7 @@ NUMBER = Op(
 SCALAR = Op("mono.scalar", (_tensor("n"), _attribute("dtype", torch.int64)))
 CHECK = Op("mono.check", (_tensor("ok"), _attribute("error"), _attribute("message", None)), effects=RAISES)
 EXPECT = Op("mono.expect", (_tensor("x"), _attribute("value"), _attribute("number")), effects=RAISES)
+NORMAL = Op("mono.normal", tuple(map(_attribute, ("size", "mean", "std", "dtype"))), traits=frozenset({Trait.RANDOM}))
 SEED = Op("mono.seed", (_attribute("seed"),), effects=frozenset({Effect.WRITES_STATE}))
 
 TABLE: dict[str, Own] = {
@@ -145,6 +153,7 @@ TABLE: dict[str, Own] = {
         Own(SCALAR, lambda _, given, __: (TensorType(given["dtype"], ()),), _scalar, single=True),
         Own(CHECK, _no_results, _check),
         Own(EXPECT, _no_results, _expect),
+        Own(NORMAL, lambda _, given, __: (TensorType(given["dtype"], tuple(given["size"])),), _normal, single=True),
         Own(SEED, lambda _, __, ___: (TensorType(torch.int8, ()),), _seed),
     )
 }

@@ -8,8 +8,10 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 
+from monograph import compat
 from monograph.autodiff.regions import pullback
 from monograph.autodiff.vjp import traced
+from monograph.capture import driver
 from monograph.errors import UnsupportedError
 from monograph.ir.graph import Graph, Source
 from monograph.ir.types import TensorType
@@ -20,6 +22,7 @@ from monograph.ops.evaluate import evaluate
 from monograph.ops.text import parse
 from monograph.transform.pipeline import pipeline
 from monograph.transform.runner import run
+from tests import regions as sized
 from tests.region_graphs import inputs_for, regions
 
 
@@ -247,3 +250,35 @@ def test_draws_inside_are_refused():
     }""")
     with pytest.raises(UnsupportedError, match="bernoulli"):
         differentiated(graph)
+
+
+def test_a_derivative_may_be_taken_while_a_trace_is_under_way():
+    block = parse("""graph {
+        input %x: f32[2]
+        input %y: f32[2]
+        %z = aten.mul.Tensor(%x, %y)
+        %w = aten.tanh.default(%z)
+        return %w
+    }""")
+    alone = str(traced(block, block.inputs))
+    inside = []
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        with compat.plain_torch():
+            inside.append(str(traced(block, block.inputs)))
+        return y + 1
+
+    captured = driver.trace(program, [torch.ones(2, requires_grad=True)], {}, grad=True)
+    assert inside == [alone]
+    assert [node.op.name for node in captured.graph.nodes] == ["aten.mul.Tensor", "aten.add.Tensor", "aten.mul.Tensor"]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_regions_of_unknown_sizes(seed: int):
+    graph = sized.random_regions(seed, 8, dynamic=True)
+    torch.manual_seed(seed)
+    try:
+        check(graph, [sized.inputs_for(graph, seed + k) for k in range(2)])
+    except UnsupportedError as error:
+        pytest.skip(str(error))

@@ -41,3 +41,24 @@ def test_ambiguous_layouts():
 ])
 def test_channels_last_strides(format, sizes):
     assert channels_last_strides(sizes) == torch.empty(sizes, memory_format=format).stride()
+
+
+FILLS = {
+    "rand_like": torch.rand_like, "randn_like": torch.randn_like, "randint_like": lambda x: torch.randint_like(x, 3, 9),
+    "normal_": lambda x: x.normal_(1.0, 2.0), "part": lambda x: x[:, 1:].normal_(), "rows": lambda x: x[1:].normal_(),
+}
+
+
+@pytest.mark.parametrize("name", FILLS)
+@pytest.mark.parametrize("lay", (
+    lambda x: x.to(memory_format=torch.channels_last), lambda x: x.transpose(0, 3), lambda x: x,
+), ids=("channels_last", "transposed", "plain"))
+def test_draws_follow_memory(name, lay):
+    def draw(x):
+        return FILLS[name](lay(x * 2)), torch.rand(3)
+
+    x = torch.zeros(2, 3, 4, 5)
+    torch.manual_seed(1)
+    want = draw(x)
+    torch.manual_seed(1)
+    torch.testing.assert_close(monograph.compile(draw)(x), want)
