@@ -34,7 +34,7 @@ from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
     "BatchNorm", "is_functorch_tensor",
-    "DENSE_ONLY", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "PLAIN_TENSORS", "after_optimizer_step",
+    "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "PLAIN_TENSORS", "after_optimizer_step",
     "below_autograd", "composite_kernel", "current_backward_sequence", "decomposition", "device_modes",
     "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu", "fake_from_storage",
     "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
@@ -228,7 +228,7 @@ NO_FAKE_KERNEL = UnsupportedOperatorException    # 2.13
 
 def symbolic_fake_mode() -> Any:
     """Tensors without data whose sizes may be symbols."""
-    shapes = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)    # 2.13
+    shapes = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=True)    # 2.13
     return FakeTensorMode(shape_env=shapes)
 
 

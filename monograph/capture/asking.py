@@ -43,6 +43,7 @@ class Asking:
     def __init__(self) -> None:
         super().__init__()
         self.paths = Paths(self)                      # type: ignore[arg-type]
+        self.plan: Any = None                                        # the driver's: what earlier attempts have taught
         self.can_convert: Callable[[Any], bool] = lambda code: False
         self.watched: Callable[[], Iterable[Any]] = lambda: ()       # containers that the trace has seen
         self.count_messages: Callable[[], int] = lambda: 0           # prints, warnings so far
@@ -102,6 +103,14 @@ class Asking:
                                          expression=blame.expression(frame))
 
     # -- numbers -----------------------------------------------------------------------
+
+    def item(self, tensor: torch.Tensor) -> Any:
+        """What `tensor.item()` gives, for a traced i64[], f64[] or bool[]."""
+        if self.plan is not None:
+            self.plan.numbers += 1
+            if self.plan.read_numbers and not self.in_region and self.paths.can_read(tensor):
+                return self.ask(tensor)
+        return self.wrap(tensor)
 
     def wrap(self, tensor: torch.Tensor) -> TracedNumber:
         """The traced number in a traced i64[], f64[] or bool[]."""

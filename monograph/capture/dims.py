@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from monograph import errors
-from monograph.ir.symbolic import Dim
+from monograph.ir.symbolic import Dim, Symbol
 
 __all__ = ["dim", "dims", "is_symbolic", "key_of"]
 
@@ -35,6 +35,8 @@ def dim(size: Any) -> Dim:
     key = key_of(size)
     if isinstance(key, int):
         return key
+    if key.is_Symbol:
+        return Symbol(str(key))
     raise errors.UnsupportedError(f"a size known only at run time ({key})")
 
 

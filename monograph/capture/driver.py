@@ -60,6 +60,11 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                 plan.conversions.convert(asked.code)
             except Fork as fork:
                 plan.forks.add(fork.site)
+            except Exception as error:
+                # A traced number is no int: code that looks closely may mind.
+                if isinstance(error, errors.MonographError) or plan.read_numbers or not plan.numbers:
+                    raise
+                plan.read_numbers = True
             except Unmergeable as why:
                 if why.site is None or why.site in plan.forks:
                     raise errors.UnsupportedError(str(why)) from None
@@ -75,6 +80,8 @@ class _Plan:
 
     flat: set[int] = field(default_factory=set)         # real storages that must be flat bases
     forks: set[Any] = field(default_factory=set)        # statements that take the path of this call
+    read_numbers: bool = False                          # integers are read from this call
+    numbers: int = 0                                    # traced numbers made by the last attempt
     conversions: Conversions = field(default_factory=Conversions)
 
 
@@ -91,8 +98,10 @@ class _Attempt:
         self.roots = [fn, *self.leaves] if roots is None else list(roots)
         self.names = Names(self.roots)
         self.plan = plan
+        plan.numbers = 0
         self.tracer = Tracer(plan.flat, self.names.source, lambda binding: binding.resolve(self.leaves))
         self.tracer.derivative = derivative
+        self.tracer.plan = plan
         self.tracer.can_convert = plan.conversions.can_convert
         for hook in hooks:
             watch = getattr(hook, "watch", None)

@@ -115,7 +115,7 @@ class UserMode(TorchFunctionMode):
                 return None
             if self.tracer.known(self.tracer.lift(tensor)) is not None:
                 return None
-            return self.tracer.wrap(tensor.detach().reshape(()).to(dtype, copy=True))
+            return self.tracer.item(tensor.detach().reshape(()).to(dtype, copy=True))
 
     def comparison(self, func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
         """The tensor of one bool behind `equal` or `allclose`; None where torch would not compare elements."""

@@ -15,7 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from monograph import compat, errors
-from monograph.capture import blame, by_example, eager_checks, fake_memo, handlers, known, shape_rules, writes
+from monograph.capture import blame, by_example, eager_checks, fake_memo, handlers, known, shape_rules, sizes, writes
 from monograph.capture.asking import Asking
 from monograph.capture.call import Call, flatten_result, result_type, tensors_of
 from monograph.capture.captured import Binding
@@ -210,6 +210,10 @@ class Tracer(Asking, TorchDispatchMode):
             result = rule(self, func, args, kwargs)
             if result is not NotImplemented:
                 return result
+        if torch.Tag.dynamic_output_shape in func.tags:
+            result = by_example.with_constants(self.mode, func, args, kwargs, self.known)
+            if result is not NotImplemented:
+                return result
         try:
             return compat.run_fake(self.mode, func, args, kwargs)
         except compat.NEEDS_VALUE:
@@ -257,6 +261,8 @@ class Tracer(Asking, TorchDispatchMode):
             self._views(call, result, leaves, homes)
             return result
         results = flatten_result(result)
+        if sizes.are_new(results):
+            return sizes.read(self, call, result)
         values = self.node(table.of_overload(call.func), self.encode(call.args), self.encode(call.kwargs),
                            [result_type(leaf) for leaf in results])
         for leaf, value in zip(results, values, strict=True):

@@ -10,6 +10,8 @@
     mono.number(x; symbol, lo) -> int(symbol)    the element of a one-element integer tensor as a number, which dims and
                                              attributes may use; `lo`: it is known to be at least that
     mono.scalar(n; dtype) -> dtype[]         a number or Dim as a tensor without dims
+    mono.sized(x; size, number) -> dtype[size]   `x`, whose sizes are these; raises errors.WrongPath(number, its sizes)
+                                             where they are not
     mono.check(ok; error, message) ->        raises error(message) when the one element of `ok` is false, error() when
                                              message is None; `error` is for `errors.exception_class`
     mono.expect(x; value, number) ->         raises errors.WrongPath(number, actual) unless the elements of `x` are, in
@@ -35,7 +37,7 @@ from typing import Any
 import torch
 
 from monograph import errors
-from monograph.ir.graph import Attribute, Graph, Operand
+from monograph.ir.graph import Attribute, Graph, Operand, Value
 from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
 from monograph.ir.symbolic import Symbol
 from monograph.ir.types import ScalarType, TensorType, Type
@@ -110,6 +112,20 @@ def _expect(x: torch.Tensor, value: Sequence[Any], number: int) -> tuple[()]:
     return ()
 
 
+def _sized(x: torch.Tensor, size: Sequence[int], number: int) -> torch.Tensor:
+    if tuple(x.shape) != tuple(size):
+        raise errors.WrongPath(number, tuple(x.shape))
+    return x.view(x.shape)
+
+
+def _sized_types(
+    operands: Sequence[Operand], attributes: Mapping[str, Attribute], _: Sequence[Graph]
+) -> tuple[Type, ...]:
+    x = operands[0]
+    assert isinstance(x, Value)
+    return (TensorType(x.tensor.dtype, tuple(attributes["size"])),)
+
+
 def _seed(seed: int) -> torch.Tensor:
     torch.default_generator.manual_seed(seed)
     return torch.zeros((), dtype=torch.int8)
@@ -140,6 +156,7 @@ NUMBER = Op(
     "mono.number", (_tensor("x"), _attribute("symbol"), _attribute("lo", None)), traits=frozenset({Trait.SYNC})
 )
 SCALAR = Op("mono.scalar", (_tensor("n"), _attribute("dtype", torch.int64)))
+SIZED = Op("mono.sized", (_tensor("x"), _attribute("size"), _attribute("number")))
 CHECK = Op("mono.check", (_tensor("ok"), _attribute("error"), _attribute("message", None)), effects=RAISES)
 EXPECT = Op("mono.expect", (_tensor("x"), _attribute("value"), _attribute("number")), effects=RAISES)
 NORMAL = Op("mono.normal", tuple(map(_attribute, ("size", "mean", "std", "dtype"))), traits=frozenset({Trait.RANDOM}))
@@ -151,6 +168,7 @@ TABLE: dict[str, Own] = {
         Own(WHILE, _while_types),
         Own(NUMBER, lambda _, given, __: (ScalarType("int", given["symbol"]),), _number, single=True),
         Own(SCALAR, lambda _, given, __: (TensorType(given["dtype"], ()),), _scalar, single=True),
+        Own(SIZED, _sized_types, _sized, single=True),
         Own(CHECK, _no_results, _check),
         Own(EXPECT, _no_results, _expect),
         Own(NORMAL, lambda _, given, __: (TensorType(given["dtype"], tuple(given["size"])),), _normal, single=True),

@@ -18,19 +18,11 @@ def as_float(x, n):
     return x.view(-1)[: math.sqrt(x[0, 0])]  # asks: math.sqrt(x[0, 0])
 
 
-def matching(x, n):
-    return len(x[x > 1])  # asks: x[x > 1]
-
-
-def places(x, n):
-    return len(torch.nonzero(x))  # asks: torch.nonzero(x)
-
-
 def item_printed(x, n):
     return f"{x.sum().item():.3f}"  # asks: x.sum().item()
 
 
-@pytest.mark.parametrize("fn", [as_float, matching, places, item_printed])
+@pytest.mark.parametrize("fn", [as_float, item_printed])
 def test_data_dependent(fn: Any) -> None:
     lines, start = inspect.getsourcelines(fn)
     offset, line = next((i, text) for i, text in enumerate(lines) if "# asks: " in text)

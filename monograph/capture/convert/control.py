@@ -169,7 +169,8 @@ class _Control:
 
     def state(self, names: set[str], nodes: Sequence[ast.AST], place: ast.AST, statement: ast.stmt) -> ast.expr:
         """The variables of a statement; which of them nobody reads after it, and which no iteration reads unset."""
-        read = scope.loaded(nodes) - names
+        # A function that says `super` has the class around it as a free variable: not said here.
+        read = scope.loaded(nodes) - names - {"super"}
         live: frozenset[str] = getattr(statement, "live", frozenset(names))
         entering: frozenset[str] = getattr(statement, "entering", live) | live
         idle = [syntax.constant(" ".join(sorted(names - some))) for some in (live, entering)]
