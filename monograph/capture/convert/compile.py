@@ -54,6 +54,8 @@ def convert(code: types.CodeType) -> types.CodeType:
                 _remember(known, code)
             except Unconvertible as reason:
                 known = reason
+            except RecursionError as error:     # perhaps the caller's stack is deep: not remembered
+                raise Unconvertible(f"{code.co_name}: {error}") from error
             _converted[code, code.co_filename] = known
     if isinstance(known, Unconvertible):
         raise Unconvertible(known.reason)
@@ -85,7 +87,7 @@ def _convert(code: types.CodeType) -> types.CodeType:
     found = _find(code)
     try:
         raw = _compile(source.Found(_converted_tree(code, found), found.owner), code)
-    except (SyntaxError, RecursionError, ValueError) as error:
+    except (SyntaxError, ValueError) as error:
         raise Unconvertible(f"{code.co_name}: {error}") from error
     qualified = code.co_qualname if QUALIFIED else code.co_name
     new = _finish(raw, code.co_name, qualified, qualified)

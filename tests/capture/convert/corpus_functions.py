@@ -123,9 +123,16 @@ class Child(Base):
             def get(self): return self.__v if x else None
         return __Private().get(), __Private.__name__
 
+    def class_with_super(self, x):
+        if x:
+            class D(dict):
+                def __init__(self, w):
+                    super().__init__(w=w)
+            return dict(D(x))
+
 CHILD = Child(1)
 for method, calls in {"go": [(1,), (0,)], "nested": [(1,), (0,)], "rebound": [(1,), (0,)], "dunder": [(), (0,), (5,)],
-                      "inner_class": [(1,), (0,)]}.items():
+                      "inner_class": [(1,), (0,)], "class_with_super": [(1,), (0,)]}.items():
     case(*[(CHILD, *call) for call in calls])(Child.__dict__[method])
 case((Child, 1), (Child, 0))(Child.__dict__["make"].__func__)
 case((Child(0),), (Child(2),))(Child.__dict__["prop"].fget)
