@@ -32,6 +32,8 @@ from monograph.schedule.kernel import (
     LibraryCall,
     Move,
     Record,
+    RowsNext,
+    RowsStart,
     Schedule,
     Strided,
     Template,
@@ -60,7 +62,7 @@ def program(
     Objects are taken from `store` where it has them.
     """
     made = parts(schedule, target)
-    if made.kernels or made.program.derived:
+    if made.kernels or made.program.derived or made.program.row_words:
         objects = compile_kernels(made.kernels, target, jobs, store, team)
         made.program.objects = [*objects, runner(target, store, team)]
     return made.program
@@ -97,6 +99,7 @@ class _Assembly:
             inputs=[self.laid(value) for value in given], arena_bytes=schedule.arena_bytes,
             outputs=[self.outward(value) for value in graph.outputs], literals=list(schedule.literals),
             derived=derived_weights(schedule), held=len(held),
+            row_words=schedule.row_words,
         )
         self.parts = Parts(self.program)
         self.slots: dict[Any, int] = {}
@@ -162,7 +165,18 @@ class _Assembly:
         if isinstance(item, Record):
             carried, results = tuple(map(self.slot, item.carried)), tuple(map(self.slot, item.results))
             return programs.Record(item.action, carried, results)
+        if isinstance(item, RowsStart):
+            return self.rows_start(item)
+        if isinstance(item, RowsNext):
+            return programs.RowsNext(item.counter, item.rows, tuple(item.pointers), item.target)
         return self.native(item)
+
+    def rows_start(self, item: RowsStart) -> programs.RowsStart:
+        slots = [self.slot(value) for value in (*item.inputs, *item.outputs)]
+        pairs = list(zip(slots, item.words, strict=True))
+        given = len(item.inputs)
+        chunks = tuple(zip(item.node.attributes["chunks"], item.counters, strict=True))
+        return programs.RowsStart(item.node.attributes["size"], tuple(pairs[:given]), tuple(pairs[given:]), chunks)
 
     def drops(self, item: LibraryCall | Move) -> tuple[int, ...]:
         return tuple(self.schedule.places[value].position for value in item.drops)

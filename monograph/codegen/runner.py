@@ -190,7 +190,11 @@ call:
   br i1 %ok, label %next, label %failed
 control:
 {_word("target", "%record", 3)}{_word("mask", "%record", 4)}
-  switch i64 %count, label %test [ i64 {StepKind.PYTHON}, label %python i64 {StepKind.JUMP}, label %jump ]
+  switch i64 %count, label %test [
+    i64 {StepKind.PYTHON}, label %python
+    i64 {StepKind.JUMP}, label %jump
+    i64 {StepKind.ROWS}, label %rows
+  ]
 test:
   %test.words = mul i64 %begin, {ARGUMENT_WORDS}
   %test.argument = getelementptr i64, ptr %arguments, i64 %test.words
@@ -210,6 +214,38 @@ decide:
   %set = and i64 %word, %mask
   %true = icmp ne i64 %set, 0
   br i1 %true, label %next, label %go
+rows:
+  %rows.words = mul i64 %begin, {ARGUMENT_WORDS}
+  %rows.argument = getelementptr i64, ptr %arguments, i64 %rows.words
+  %rows.counter = load i64, ptr %rows.argument
+{_word("rows.count", "%rows.argument", 1)}
+  %rows.done.at = getelementptr i64, ptr %bases, i64 %rows.counter
+  %rows.done = load i64, ptr %rows.done.at
+{_word("rows.all", "%rows.done.at", 1)}
+  %rows.left = icmp slt i64 %rows.done, %rows.all
+  br i1 %rows.left, label %rows.set, label %go
+rows.set:
+  %rows.last = sub i64 %rows.all, %mask
+  %rows.row = call i64 @llvm.smin.i64(i64 %rows.done, i64 %rows.last)
+  %rows.next = add i64 %rows.done, %mask
+  store i64 %rows.next, ptr %rows.done.at
+  br label %rows.head
+rows.head:
+  %rows.k = phi i64 [ 0, %rows.set ], [ %rows.k.next, %rows.point ]
+  %rows.more = icmp slt i64 %rows.k, %rows.count
+  br i1 %rows.more, label %rows.point, label %next
+rows.point:
+  %rows.k.next = add i64 %rows.k, 1
+  %rows.entry.words = mul i64 %rows.k.next, {ARGUMENT_WORDS}
+  %rows.entry = getelementptr i64, ptr %rows.argument, i64 %rows.entry.words
+  %rows.base = load i64, ptr %rows.entry
+{_word("rows.bytes", "%rows.entry", 1)}
+  %rows.pointer.at = getelementptr i64, ptr %bases, i64 %rows.base
+{_word("rows.first", "%rows.pointer.at", 1)}
+  %rows.offset = mul i64 %rows.row, %rows.bytes
+  %rows.pointer = add i64 %rows.first, %rows.offset
+  store i64 %rows.pointer, ptr %rows.pointer.at
+  br label %rows.head
 jump:
   %is.back = icmp sle i64 %target, %i
   br i1 %is.back, label %round, label %go

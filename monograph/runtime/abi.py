@@ -1,11 +1,13 @@
 """What the step runner and the runtime agree on: numbers of 64-bit words in the tables they share.
 
     Frame   ::= header(FrameWord) base* args* error(i64[8]) observed*     one per call in flight
-    base    ::= arena | error record | input* | output* | derived* | literal*         data pointers
+    base    ::= arena | error record | input* | output* | derived* | literal* | row word*       data pointers
     Step    ::= function, first argument, number of arguments, 0, 0     a kernel
               | 0, 0, PYTHON, 0, 0                                      the caller's business
               | 0, 0, JUMP, step, 0
               | 0, argument, TEST_..., step, mask                       jumps where no bit of the mask is set
+              | 0, argument, ROWS, step, rows                           see runtime.program.RowsNext; arguments: the
+                                                                        counter and how many follow, (base, row bytes)*
     Argument::= number of a base, byte offset
     Fact    ::= dtype code, item size, rank, sizes*, strides*              what an input must be
     Watch   ::= input number, lines, line stride, tail offset, tail bytes  how to sample a weight
@@ -64,6 +66,7 @@ class StepKind(enum.IntEnum):
     TEST_16 = 3
     TEST_32 = 4
     TEST_64 = 5
+    ROWS = 6
 
 
 class LayoutWord(enum.IntEnum):

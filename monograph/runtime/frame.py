@@ -28,7 +28,7 @@ class Frame:
 
     __slots__ = (
         "_program", "_views", "address", "arena", "bases", "copies", "error", "held", "is_filled", "is_native",
-        "memory", "observed", "symbols", "words",
+        "memory", "observed", "rows", "symbols", "words",
     )
 
     def __init__(self, program: Program, code: Code | None, watches: np.ndarray) -> None:
@@ -62,7 +62,7 @@ class Frame:
         words[FrameWord.FACTS] = code.facts.ctypes.data
         words[FrameWord.LAYOUT] = code.layout.ctypes.data
         program = self._program
-        literals = code.base_count - len(program.literals)
+        literals = code.base_count - program.row_words - len(program.literals)
         for number, literal in enumerate(program.literals):
             words[self.bases + literals + number] = literal.data_ptr()
         self.read_tensors(code.reads_tensors)
@@ -90,12 +90,15 @@ class Frame:
         """Forget numbers and tensors of unknown size."""
         self.held: list[Any] = [None] * self._program.held
         self.symbols: dict[str, Any] = {}
+        self.rows: dict[int, torch.Tensor] = {}     # by word: the tensor it points into
 
     def value(self, number: int, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> Any:
         """The tensor that slot `number` is in this call, or the number it holds."""
         slot = self._program.slots[number]
         if slot.kind == "held":
             return self.held[slot.position]
+        if slot.kind == "rows":
+            return self._rows(slot)
         if slot.kind == "input":
             return _laid(tensors[slot.position], slot)
         if slot.kind == "output":
@@ -104,6 +107,18 @@ class Frame:
         if found is None:
             found = self._views[number] = self._fixed(slot)
         return found
+
+    def row_word(self, word: int) -> int:
+        """The number in `words` of a row word."""
+        program = self._program
+        tensors = len(program.inputs) + len(program.outputs) + len(program.derived) + len(program.literals)
+        return self.bases + abi.FIRST_INPUT_BASE + tensors + word
+
+    def _rows(self, slot: Slot) -> torch.Tensor:
+        tensor, kind = self.rows[slot.position], slot.tensor
+        at = self.row_word(slot.position)
+        offset = tensor.storage_offset() + (self.words[at] - self.words[at + 1]) // kind.dtype.itemsize
+        return tensor.as_strided(static(kind.shape), static(kind.strides), offset)
 
     def _fixed(self, slot: Slot) -> torch.Tensor:
         if slot.kind == "literal":

@@ -18,11 +18,11 @@ from monograph.runtime import abi, probe
 from monograph.runtime.abi import StepKind
 from monograph.runtime.held import solid
 from monograph.runtime.link import Image, link
-from monograph.runtime.program import ERROR_WORDS, Branch, Jump, Native, Program, Step
+from monograph.runtime.program import ERROR_WORDS, Branch, Jump, Native, Program, RowsNext, Step
 from monograph.runtime.symbols import externals
 from monograph.runtime.validate import span, static
 
-__all__ = ["ERROR_WORDS", "Code", "load"]
+__all__ = ["ERROR_WORDS", "Code", "first_row_word", "load"]
 
 # Letting other Python threads run costs about 0.1 us, and up to a switch interval (5 ms) to come back when one of
 # them computes; so only programs that touch this much memory, or have this many steps, do it.
@@ -96,6 +96,11 @@ def _signed(words: tuple[int, ...]) -> np.ndarray:
 
 
 def _base_count(program: Program) -> int:
+    return first_row_word(program) + program.row_words
+
+
+def first_row_word(program: Program) -> int:
+    """The base that row word 0 is."""
     tensors = len(program.inputs) + len(program.outputs) + len(program.derived) + len(program.literals)
     return abi.FIRST_INPUT_BASE + tensors
 
@@ -105,6 +110,8 @@ def base_of(program: Program, number: int) -> tuple[int, int]:
     slot = program.slots[number]
     if slot.kind == "arena":
         return abi.ARENA_BASE, slot.position
+    if slot.kind == "rows":
+        return first_row_word(program) + slot.position, 0
     if slot.kind == "held":     # native code does not see it
         return abi.ARENA_BASE, 0
     counts = {"input": 0, "output": len(program.inputs)}
@@ -123,6 +130,10 @@ def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]
             rows.append(_control(program, step, len(arguments)))
             if isinstance(step, Branch):
                 arguments.append(places[step.slot])
+            elif isinstance(step, RowsNext):
+                first = first_row_word(program)
+                arguments.append((first + step.counter, len(step.pointers)))
+                arguments.extend((first + word, size) for word, size in step.pointers)
             continue
         address = image.symbols.get(step.symbol)
         if address is None:
@@ -141,6 +152,8 @@ def _control(program: Program, step: Step, argument: int) -> tuple[int, ...]:
     """The row of a step without a kernel."""
     if isinstance(step, Jump):
         return (0, 0, StepKind.JUMP, step.target, 0)
+    if isinstance(step, RowsNext):
+        return (0, argument, StepKind.ROWS, step.target, step.rows)
     if not isinstance(step, Branch) or program.slots[step.slot].kind == "held":
         return (0, 0, StepKind.PYTHON, 0, 0)
     dtype = program.slots[step.slot].tensor.dtype

@@ -3,10 +3,12 @@
     Program ::= Slot* Step* objects(bytes*) arena_bytes
     Slot    ::= input(i) | output(j) | derived(k) | literal(bytes) | arena(offset)      a place for one tensor
               | held(k)                                     a number, or a tensor of a size that only a call knows
+              | rows(word)                                  some rows of a held tensor, where the word points to
     Step    ::= Native(symbol, slots, scratch)          one kernel of the objects, `i32 symbol(ptr* args)`
               | Library(op, operands, attributes, results)    one ATen call on tensors laid over the slots
               | Branch(slot, target) | Jump(target)         go on at another step
               | Move(pairs, binds) | Record(action, carried, results)     held values handed on
+              | RowsStart(...) | RowsNext(...)              the rows of held tensors, some at a time
 
 Native steps, branches and jumps run in one native call as long as nothing else comes (`runtime.native`): they are
 records, kernels of function address and pointers, that a loop written once in LLVM walks (`codegen.runner`: its
@@ -29,7 +31,7 @@ from monograph.ir.types import TensorType, Type
 
 __all__ = [
     "ERROR_WORDS", "FIRST_ERROR_VALUE", "Branch", "Derived", "Error", "Jump", "Library", "Move", "Native", "Program",
-    "Record", "Slot", "SlotRef", "Step", "python_steps",
+    "Record", "RowsNext", "RowsStart", "Slot", "SlotRef", "Step", "python_steps",
 ]
 
 ERROR_WORDS = 8
@@ -42,12 +44,12 @@ class Slot:
 
     position   input: index among the program's inputs; output: index among its outputs;
                derived: index among `Program.derived`; arena: byte offset; literal: index into `Program.literals`
-               held: number among the values a call holds, which several slots may share
+               held: number among the values a call holds, which several slots may share; rows: number of a word
     `type.strides` is never None, sizes and strides are numbers, except for what is held: writing it binds the symbols
     of its type.
     """
 
-    kind: Literal["input", "output", "derived", "literal", "arena", "held"]
+    kind: Literal["input", "output", "derived", "literal", "arena", "held", "rows"]
     position: int
     type: Type
 
@@ -129,7 +131,32 @@ class Record:
     label: str = "record"
 
 
-Step = Native | Library | Branch | Jump | Move | Record
+@dataclass(slots=True)
+class RowsStart:
+    """Make the held `results`; point the words of `given` and `results`, each (slot, word), to their first row, and
+    note that row in the word after. `chunks` are (number of rows, word of a counter), falling: the largest that fits
+    gets the number of rows `size` in the word after it, the others 0."""
+
+    size: Any                           # an expression
+    given: tuple[tuple[int, int], ...]
+    results: tuple[tuple[int, int], ...]
+    chunks: tuple[tuple[int, int], ...]
+    label: str = "rows"
+
+
+@dataclass(slots=True)
+class RowsNext:
+    """Point to the next `rows` rows, the last of which is no further than the last there is; where all are done go on
+    at `target`. `counter` is the word with the number of rows done, `pointers` are (word, bytes of a row)."""
+
+    counter: int
+    rows: int
+    pointers: tuple[tuple[int, int], ...]
+    target: int
+    label: str = "rows"
+
+
+Step = Native | Library | Branch | Jump | Move | Record | RowsStart | RowsNext
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +169,7 @@ def python_steps(program: Program) -> list[Step]:
     def is_python(step: Step) -> bool:
         if isinstance(step, Library):
             return not step.raises
-        return isinstance(step, (Move, Record)) or (
+        return isinstance(step, (Move, Record, RowsStart)) or (
             isinstance(step, Branch) and program.slots[step.slot].kind == "held"
         )
 
@@ -183,6 +210,7 @@ class Program:
     derived: list[Derived] = field(default_factory=list)
     errors: list[Error] = field(default_factory=list)
     arena_bytes: int = 0
+    row_words: int = 0
     held: int = 0                                               # how many values a call holds
     held_inputs: list[tuple[int, int]] = field(default_factory=list)        # (input, slot)
     held_outputs: list[tuple[int, int]] = field(default_factory=list)       # (output, slot)

@@ -33,6 +33,8 @@ from monograph.runtime.program import (
     Native,
     Program,
     Record,
+    RowsNext,
+    RowsStart,
     Slot,
     SlotRef,
     Step,
@@ -64,6 +66,7 @@ def dumps(program: Program) -> bytes:
         "literals": [_type(_literal_type(literal)) for literal in program.literals],
         "arena_bytes": program.arena_bytes,
         "held": [program.held, program.held_inputs, program.held_outputs],
+        "row_words": program.row_words,
         "blobs": [len(blob) for blob in (*program.objects, *literals)],
     }
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
@@ -119,7 +122,8 @@ def _program(header: dict[str, Any], blobs: memoryview, evaluate: recipe.Evaluat
             for exception, message, file, line in header["errors"]
         ],
         arena_bytes=_integer(header["arena_bytes"]),
-        held=_integer(held), held_inputs=list(_pairs(held_inputs)), held_outputs=list(_pairs(held_outputs)),
+        row_words=_integer(header["row_words"]), held=_integer(held),
+        held_inputs=list(_pairs(held_inputs)), held_outputs=list(_pairs(held_outputs)),
     )
 
 
@@ -189,6 +193,12 @@ def _step(step: Step) -> dict[str, Any]:
         return {"pairs": step.pairs, "binds": step.binds, "label": step.label, "drops": step.drops}
     if isinstance(step, Record):
         return {"action": step.action, "carried": step.carried, "results": step.results, "label": step.label}
+    if isinstance(step, RowsStart):
+        return {"size": dims.write(step.size), "given": step.given, "results": step.results, "chunks": step.chunks,
+                "label": step.label}
+    if isinstance(step, RowsNext):
+        return {"counter": step.counter, "rows": step.rows, "pointers": step.pointers, "target": step.target,
+                "label": step.label}
     slot = {"slot": step.slot} if isinstance(step, Branch) else {}
     return {**slot, "target": step.target, "label": step.label}
 
@@ -212,6 +222,12 @@ def _library(step: Library) -> dict[str, Any]:
 def _read_step(entry: dict[str, Any]) -> Step:
     if "slot" in entry:
         return Branch(_integer(entry["slot"]), _integer(entry["target"]), _string(entry["label"]))
+    if "counter" in entry:
+        return RowsNext(_integer(entry["counter"]), _integer(entry["rows"]), tuple(_pairs(entry["pointers"])),
+                        _integer(entry["target"]), _string(entry["label"]))
+    if "chunks" in entry:
+        given, results, chunks = (tuple(_pairs(entry[name])) for name in ("given", "results", "chunks"))
+        return RowsStart(dims.read(entry["size"]), given, results, chunks, _string(entry["label"]))
     if "target" in entry:
         return Jump(_integer(entry["target"]), _string(entry["label"]))
     if "pairs" in entry:

@@ -11,10 +11,21 @@ from typing import Any, TypeAlias
 import torch
 
 from monograph import compat
-from monograph.runtime import abi, failure, library
+from monograph.runtime import abi, failure, library, rows
 from monograph.runtime.frame import Frame
 from monograph.runtime.held import Binder, binder
-from monograph.runtime.program import Branch, Jump, Library, Move, Native, Program, Record, Slot
+from monograph.runtime.program import (
+    Branch,
+    Jump,
+    Library,
+    Move,
+    Native,
+    Program,
+    Record,
+    RowsNext,
+    RowsStart,
+    Slot,
+)
 
 __all__ = ["Perform", "prepare"]
 
@@ -48,6 +59,10 @@ class _Maker:
         if isinstance(step, Jump):
             target = step.target
             return lambda frame, tensors, outputs: target
+        if isinstance(step, RowsStart):
+            return rows.start(self.program, number, step)
+        if isinstance(step, RowsNext):
+            return rows.next_rows(number, step)
         return self.move(number, step) if isinstance(step, Move) else self.record(number, step)
 
     def kernel(self, number: int) -> Perform:

@@ -12,7 +12,20 @@ from monograph.errors import CompileError
 from monograph.ir import dtypes
 from monograph.ir.types import TensorType, Type
 from monograph.runtime.held import is_held, solid
-from monograph.runtime.program import Branch, Derived, Jump, Move, Native, Program, Record, Slot, SlotRef, Step
+from monograph.runtime.program import (
+    Branch,
+    Derived,
+    Jump,
+    Move,
+    Native,
+    Program,
+    Record,
+    RowsNext,
+    RowsStart,
+    Slot,
+    SlotRef,
+    Step,
+)
 
 __all__ = ["span", "static", "validate"]
 
@@ -28,6 +41,7 @@ def validate(program: Program) -> None:
     for number, kind in enumerate(solid((*program.inputs, *program.outputs))):
         _type(f"input or output {number}", kind)
     _within("number of held values", program.held, MAX_HELD)
+    _within("number of row words", program.row_words, MAX_HELD)
     for types, pairs in ((program.inputs, program.held_inputs), (program.outputs, program.held_outputs)):
         for number, slot in pairs:
             _within("a held input or output", number, len(types))
@@ -93,6 +107,9 @@ def _slot(program: Program, number: int, slot: Slot, holders: dict[str, list[Ten
         _within(f"position of slot {number}", slot.position, program.held)
         return
     kind = slot.type
+    if slot.kind == "rows":
+        _within(f"position of slot {number}", slot.position, program.row_words - 1)
+        return
     if not isinstance(kind, TensorType):
         raise CompileError(f"malformed program: slot {number} is of kind {slot.kind!r} and of type {kind}")
     _type(f"slot {number}", kind)
@@ -129,6 +146,9 @@ def _step(program: Program, number: int, step: Step) -> None:
         return
     if isinstance(step, (Move, Record)):
         _handed_on(program, number, step)
+        return
+    if isinstance(step, (RowsStart, RowsNext)):
+        _rows(program, number, step)
         return
     if isinstance(step, Native):
         for slot in step.slots:
@@ -168,6 +188,24 @@ def _handed_on(program: Program, number: int, step: Move | Record) -> None:
         _within(what, slot, len(program.slots))
     for slot in held:
         _held(program, what, slot)
+
+
+def _rows(program: Program, number: int, step: RowsStart | RowsNext) -> None:
+    """Every pointer that a chunk uses is set by the start before it, over memory that the sizes in its types cover."""
+    what = f"a row word of step {number}"
+    if isinstance(step, RowsNext):
+        _within(f"the target of step {number}", step.target, len(program.steps) + 1)
+        _within(f"rows of step {number}", step.rows - 1, MAX_BYTES)
+        for word, size in ((step.counter, 0), *step.pointers):
+            _within(what, word, program.row_words - 1)
+            _within(f"bytes of a row of step {number}", size, MAX_BYTES)
+        return
+    for slot, word in (*step.given, *step.results):
+        _held(program, f"a slot of step {number}", slot)
+        _within(what, word, program.row_words - 1)
+    for rows, counter in step.chunks:
+        _within(f"rows of step {number}", rows - 1, MAX_BYTES)
+        _within(what, counter, program.row_words - 1)
 
 
 def _drops(program: Program, number: int, drops: tuple[int, ...]) -> None:

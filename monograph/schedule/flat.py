@@ -2,6 +2,7 @@
 
     cond    branch else; <then>; jump end; else: <otherwise>; end:
     while   test: <condition>; branch end; <body>; jump test; end:
+    rows    start; next: rows end; <chunk>; jump next; end:         for each size of a chunk
 
 `homes` says which values share memory: those carried by a loop from the initial value to the result, and the results
 of both regions of a cond. Held values are moved instead. Here it is decided whether a loop's body may write its next
@@ -19,15 +20,28 @@ from typing import Literal
 from monograph.ir import edit
 from monograph.ir.graph import Node, Value
 from monograph.schedule.block import Block, Control, Part
+from monograph.schedule.extent import extent_bytes
 from monograph.schedule.inplace import overwrites
-from monograph.schedule.kernel import Branch, Domain, Fused, Item, Jump, Layout, Move, Record, is_held
+from monograph.schedule.kernel import (
+    Branch,
+    Domain,
+    Fused,
+    Item,
+    Jump,
+    Layout,
+    Move,
+    Record,
+    RowsNext,
+    RowsStart,
+    is_held,
+)
 from monograph.schedule.outputs import copy_of
 from monograph.schedule.roles import Role
 from monograph.schedule.views import shape_of
 
 __all__ = ["Flat", "flatten"]
 
-Arrange = Callable[[list[Part]], list[Part]]
+Arrange = Callable[[Block], list[Part]]
 
 
 @dataclass
@@ -37,6 +51,8 @@ class Flat:
     homes: dict[Value, Value] = field(default_factory=dict)
     layouts: dict[Value, Layout] = field(default_factory=dict)      # of the copies made here
     roles: dict[Node, Role] = field(default_factory=dict)
+    rows: dict[Value, int] = field(default_factory=dict)            # what rows take and give -> word of the pointer
+    row_words: int = 0
 
     def home(self, value: Value) -> Value:
         """The value that stands for all that share memory with `value`."""
@@ -66,11 +82,13 @@ class _Flattener:
 
     def block(self, block: Block) -> None:
         self.flat.roles.update(block.flow.role)
-        for part in self.arrange(block.items):
+        for part in self.arrange(block):
             if not isinstance(part, Control):
                 self.flat.items.append(part)
             elif part.is_loop:
                 self.loop(part)
+            elif part.is_rows:
+                self.rows(part)
             else:
                 self.cond(part)
 
@@ -94,6 +112,30 @@ class _Flattener:
         self.block(otherwise)
         self.move(part.node, zip(otherwise.returns, results, strict=True), results)
         jump.target = len(items)
+
+    def rows(self, part: Control) -> None:
+        flat, node = self.flat, part.node
+        counters = [self.words() for _ in part.blocks]
+        words = [self.words() for _ in (*node.inputs, *node.results)]
+        flat.items.append(RowsStart(node, counters, words))
+        for block, region, counter, rows in zip(
+            part.blocks, node.regions, counters, node.attributes["chunks"], strict=True
+        ):
+            held = [*region.inputs, *block.returns]
+            flat.rows.update(zip(held, words, strict=True))
+            bytes_per_row = [extent_bytes(value, flat.layouts[value]) // rows for value in held]
+            start = len(flat.items)
+            head = RowsNext(node, counter, rows, list(zip(words, bytes_per_row, strict=True)))
+            flat.items.append(head)
+            self.block(block)
+            flat.items.append(Jump(node, start))
+            head.target = len(flat.items)
+            flat.loops.append((start, head.target))
+
+    def words(self) -> int:
+        """Two words of the frame: where the rows at hand are, and the first; or how many are done, and how many are."""
+        self.flat.row_words += 2
+        return self.flat.row_words - 2
 
     def loop(self, part: Control) -> None:
         items, homes, node = self.flat.items, self.flat.homes, part.node

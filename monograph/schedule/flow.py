@@ -7,17 +7,16 @@ from the base upwards. Only bases are ever computed; a view is a way to read one
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from monograph.ir import edit
 from monograph.ir.graph import Graph, Node, Value
 from monograph.schedule import borders, roles, views
-from monograph.schedule.kernel import is_held
 from monograph.schedule.roles import Role
 from monograph.schedule.views import Affine
 
-__all__ = ["Flow", "Step", "binders", "flow", "size"]
+__all__ = ["Flow", "Step", "flow", "size"]
 
 
 def size(value: Value) -> int:
@@ -51,6 +50,7 @@ class Flow:
     readers: dict[Value, list[Node]]          # base -> nodes that are no views and read it, each once per base
     escapes: set[Value]                       # graph outputs
     own: set[Node]                            # nodes of this graph
+    known: set[str]                           # symbols told in this graph or around it
     binders: dict[str, Node]                  # symbol -> the node of this graph whose result tells it
 
     def base_of(self, value: Value) -> Value:
@@ -92,20 +92,12 @@ def flow(graph: Graph, stored: Collection[Node] = (), outer: Flow | None = None)
             readers.setdefault(value, []).append(node)
     nodes = graph.nodes if outer is None else [*outer.nodes, *graph.nodes]
     position = {node: i for i, node in enumerate(nodes)}
+    known = set() if outer is None else outer.known
+    told = {name: value.node for value, names in edit.tellers(graph, known).items() for name in names if value.node}
+    known = known.union(told, *(edit.symbols_in(value.type) for value in graph.inputs))
     return Flow(
-        graph, nodes, position, role, base, path, readers, set(graph.outputs), set(graph.nodes), binders(graph.nodes),
+        graph, nodes, position, role, base, path, readers, set(graph.outputs), set(graph.nodes), known, told,
     )
-
-
-def binders(nodes: Iterable[Node]) -> dict[str, Node]:
-    """Symbol -> the first of `nodes` with it in the type of a result."""
-    found: dict[str, Node] = {}
-    for node in nodes:
-        for result in node.results:
-            if is_held(result):
-                for name in edit.symbols_in(result.type):
-                    found.setdefault(name, node)
-    return found
 
 
 def _step(node: Node, position: int) -> Step:

@@ -6,11 +6,13 @@
                | LibraryCall(node)                                  no kernel for this op: torch runs it
                | Branch(predicate, target) | Jump(target)           what regions become; targets are positions of items
                | Move(pairs) | Record(node)                         held values handed on in Python
+               | RowsStart(node) | RowsNext(rows, target)           rows, some at a time: see schedule.rowwise
     Domain   ::= shape, reduced dims                                see schedule.rows for what one kernel may hold
     Strided  ::= value, shape, strides, offset                      an affine view of a materialised value
     Pack     ::= source -> steps -> packed value                    an operand rearranged for a template
     Layout   ::= strides in elements, per logical dim
     Place    ::= input(i) | output(j) | derived(k) | literal(l) | arena(offset in bytes) | held(k)
+               | rows(word of the frame that points to the rows at hand)
 
 Control flow. A schedule is flat: a cond is a branch around its regions, a loop a branch out of it and a jump back to
 its condition. Values carried by a loop live in one place: the initial value, the regions' inputs, what the body returns
@@ -40,8 +42,8 @@ from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.types import TensorType
 
 __all__ = [
-    "Branch", "Domain", "Fused", "Item", "Jump", "Layout", "LibraryCall", "Move", "Pack", "Place", "Record", "Schedule",
-    "Strided", "Template", "is_held",
+    "Branch", "Domain", "Fused", "Item", "Jump", "Layout", "LibraryCall", "Move", "Pack", "Place", "Record", "RowsNext",
+    "RowsStart", "Schedule", "Strided", "Template", "is_held",
 ]
 
 
@@ -54,7 +56,7 @@ class Layout:
 
 @dataclass(slots=True)
 class Place:
-    kind: Literal["input", "output", "derived", "literal", "arena", "held"]
+    kind: Literal["input", "output", "derived", "literal", "arena", "held", "rows"]
     position: int
 
 
@@ -204,7 +206,53 @@ class Record:
         return []
 
 
-Item = Fused | Template | LibraryCall | Branch | Jump | Move | Record
+@dataclass(eq=False, slots=True)
+class RowsStart:
+    """Before the rows of `node`: make its results, point `words` (given values, then results) to the first row.
+
+    Of `counters`, one per chunk size, the one to be used gets the number of rows, the others none."""
+
+    node: Node
+    counters: list[int]
+    words: list[int]
+
+    @property
+    def inputs(self) -> list[Value]:
+        return list(self.node.inputs)
+
+    @property
+    def outputs(self) -> list[Value]:
+        return list(self.node.results)
+
+    @property
+    def nodes(self) -> list[Node]:
+        return []
+
+
+@dataclass(eq=False, slots=True)
+class RowsNext:
+    """Point to the next `rows` rows; `pointers` are words with the bytes of a row. At the end go on at `target`."""
+
+    node: Node
+    counter: int
+    rows: int
+    pointers: list[tuple[int, int]]
+    target: int = -1
+
+    @property
+    def inputs(self) -> list[Value]:
+        return []
+
+    @property
+    def outputs(self) -> list[Value]:
+        return []
+
+    @property
+    def nodes(self) -> list[Node]:
+        return []
+
+
+Item = Fused | Template | LibraryCall | Branch | Jump | Move | Record | RowsStart | RowsNext
 
 
 def is_held(value: Value) -> bool:
@@ -234,4 +282,5 @@ class Schedule:
     packs: list[Pack] = field(default_factory=list)
     literals: list[Any] = field(default_factory=list)   # tensors behind Place("literal", l)
     arena_bytes: int = 0
+    row_words: int = 0              # words of places "rows"
     intermediate_bytes: int = 0     # the sum of all materialised intermediates, for the report

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from monograph.ir import dtypes
 from monograph.ir.graph import Value
+from monograph.schedule.extent import extent_bytes
 from monograph.schedule.flat import Flat
 from monograph.schedule.inplace import overwrites
-from monograph.schedule.kernel import Item, Layout, is_held
-from monograph.schedule.views import shape_of
+from monograph.schedule.kernel import Item, is_held
 
-__all__ = ["ALIGNMENT", "Arena", "Block", "extent_bytes", "lives_of", "plan_memory"]
+__all__ = ["ALIGNMENT", "Arena", "Block", "lives_of", "plan_memory"]
 
 ALIGNMENT = 64
 
@@ -43,15 +42,6 @@ class Arena:
     total: int = 0
 
 
-def extent_bytes(value: Value, layout: Layout) -> int:
-    """Bytes from the first to the last element."""
-    shape = shape_of(value)
-    if 0 in shape:
-        return 0
-    last = sum((n - 1) * stride for n, stride in zip(shape, layout.strides, strict=True))
-    return (last + 1) * dtypes.itemsize(value.tensor.dtype)
-
-
 def plan_memory(flat: Flat, placed: set[Value]) -> Arena:
     """The arena for the items of `flat`; values that share memory with one in `placed` live elsewhere."""
     lives = lives_of(flat)
@@ -61,7 +51,7 @@ def plan_memory(flat: Flat, placed: set[Value]) -> Arena:
     for at, item in enumerate(flat.items):
         for value in item.outputs:
             home = flat.home(value)
-            if home in placed or home in block_of or is_held(value):
+            if home in placed or home in flat.rows or home in block_of or is_held(value):
                 continue
             size = extent_bytes(value, flat.layouts[value])
             arena.total += size

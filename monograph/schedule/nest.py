@@ -84,6 +84,14 @@ def inside(walk: Walk, item: Control) -> None:
             block(condition, walk.laid, walk, stays=given, is_condition=True, is_loop=True),
             block(body, walk.laid, walk, strides=strides, stays=body.inputs, is_loop=True),
         ]
+    elif item.is_rows:
+        for region in node.regions:
+            layouts.update((value, Layout(views.row_major(views.shape_of(value)))) for value in region.inputs)
+        item.blocks = [
+            block(region, walk.laid, walk, strides=[views.row_major(views.shape_of(value)) for value in region.outputs],
+                  is_loop=True)
+            for region in node.regions
+        ]
     else:
         item.predicate = walk.whole(node.inputs[0])
         strides = _strides(layouts, node.results)
@@ -100,7 +108,7 @@ def _reads(item: Control) -> list[Value]:
     parts = [part for block in item.blocks for part in block.items]
     made = {value for part in parts for value in part.outputs}
     made.update(value for region in item.node.regions for value in region.inputs)
-    read = [*item.node.inputs] if item.is_loop else []
+    read = [*item.node.inputs] if item.is_loop or item.is_rows else []
     tests = [item.predicate, *(block.predicate for block in item.blocks)]
     read += [test.value for test in tests if test is not None]
     read += [value for part in parts for value in part.inputs]

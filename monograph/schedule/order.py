@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Mapping
 
 from monograph.ir import edit
-from monograph.ir.graph import Value
+from monograph.ir.graph import Node, Value
 from monograph.schedule import roles
 from monograph.schedule.block import Part
-from monograph.schedule.flow import binders
 
 __all__ = ["order"]
 
 
-def order(items: list[Part], weight: dict[Value, int]) -> list[Part]:
-    """`items` reordered; `weight` has the bytes of every value that takes room in the arena."""
+def order(items: list[Part], weight: dict[Value, int], binders: Mapping[str, Node]) -> list[Part]:
+    """`items` reordered; `weight` has the bytes of every value that takes room in the arena, `binders` the nodes that
+    tell a symbol."""
     maker = {value: item for item in items for value in item.outputs}
-    told = {name: item for item in reversed(items) for name in binders(item.nodes)}
+    holder = {node: item for item in items for node in item.nodes} if binders else {}
+    told = {name: holder[node] for name, node in binders.items()}
     pending: dict[Value, int] = {}
     missing: dict[Part, int] = {}
     after: dict[Part, list[Part]] = {item: [] for item in items}

@@ -9,6 +9,7 @@ import torch
 from monograph.ir.graph import Graph
 from monograph.schedule import memory, nest, outputs, regions, views
 from monograph.schedule.block import Block, Part
+from monograph.schedule.extent import extent_bytes
 from monograph.schedule.flat import Flat, flatten
 from monograph.schedule.kernel import Layout, LibraryCall, Move, Place, Schedule, is_held
 from monograph.schedule.layout import Laid
@@ -96,20 +97,23 @@ def _arranged(schedule: Schedule, block: Block) -> Flat:
     """The items in order and the arena: as the program has them or greedily, whichever needs less."""
     placed = {*schedule.places, *schedule.graph.inputs, *(pack.packed for pack in schedule.packs)}
 
-    def greedy(parts: list[Part]) -> list[Part]:
-        return order(parts, {
-            value: memory.extent_bytes(value, schedule.layouts[value])
-            for part in parts for value in part.outputs if value not in placed and value in schedule.layouts
-        })
+    def greedy(block: Block) -> list[Part]:
+        weight = {
+            value: extent_bytes(value, schedule.layouts[value])
+            for part in block.items for value in part.outputs if value not in placed and value in schedule.layouts
+        }
+        return order(block.items, weight, block.flow.binders)
 
     plans: list[tuple[memory.Arena, Flat]] = []
-    for arrange in (list[Part], greedy):
+    for arrange in (lambda block: block.items, greedy):
         flat = flatten(block, dict(schedule.layouts), arrange)
         plans.append((memory.plan_memory(flat, placed), flat))
     arena, flat = min(plans, key=lambda plan: plan[0].bytes)
     schedule.layouts = flat.layouts
     for value, offset in arena.offsets.items():
         schedule.places[value] = Place("arena", offset)
+    schedule.places.update((value, Place("rows", word)) for value, word in flat.rows.items())
+    schedule.row_words = flat.row_words
     schedule.arena_bytes = arena.bytes
     schedule.intermediate_bytes = arena.total
     return flat

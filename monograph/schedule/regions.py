@@ -15,7 +15,7 @@ from monograph.ir import edit
 from monograph.ir.graph import Graph, Node, Value, map_operand
 from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
-from monograph.schedule import checks, roles
+from monograph.schedule import checks, roles, rowwise
 from monograph.schedule.kernel import is_held
 from monograph.schedule.outputs import copy_of
 from monograph.schedule.roles import Role
@@ -30,8 +30,8 @@ def is_loop(node: Node) -> bool:
 
 
 def prepared(graph: Graph) -> Graph:
-    """`graph` itself where it has neither regions nor checks, else a copy that is ready to be scheduled."""
-    if not any(node.regions or checks.is_guarded(node) for node in graph.nodes):
+    """`graph` itself where it is static and has neither regions nor checks, else a copy ready to be scheduled."""
+    if not any(node.regions or checks.is_guarded(node) or any(map(is_held, node.results)) for node in graph.nodes):
         return graph
     copied = edit.clone(graph)
     _prepare(copied)
@@ -39,6 +39,7 @@ def prepared(graph: Graph) -> Graph:
 
 
 def _prepare(graph: Graph) -> None:
+    rowwise.extract(graph)
     guarded = {checks.guard(graph, node) for node in list(graph.nodes)}
     uses = Counter(graph.outputs)
     for node in graph.nodes:
@@ -46,6 +47,8 @@ def _prepare(graph: Graph) -> None:
         uses.update(value for region in node.regions for value in region.free_values())
     own = set(graph.nodes)
     for node in list(graph.nodes):
+        if rowwise.is_rows(node):
+            continue
         for region in () if node in guarded else node.regions:
             _prepare(region)
         if is_loop(node):

@@ -14,12 +14,25 @@ from dataclasses import dataclass
 from monograph.ir.graph import Node
 from monograph.ir.op import Trait
 from monograph.schedule import checks
-from monograph.schedule.kernel import Branch, Fused, Item, Jump, LibraryCall, Move, Record, Schedule, Template
+from monograph.schedule.kernel import (
+    Branch,
+    Fused,
+    Item,
+    Jump,
+    LibraryCall,
+    Move,
+    Record,
+    RowsNext,
+    RowsStart,
+    Schedule,
+    Template,
+)
 
 __all__ = ["Row", "fusion_rate", "rows"]
 
 
-KINDS = {Fused: "kernel", LibraryCall: "library", Branch: "branch", Jump: "jump", Move: "move", Record: "record"}
+KINDS = {Fused: "kernel", LibraryCall: "library", Branch: "branch", Jump: "jump", Move: "move", Record: "record",
+         RowsStart: "rows", RowsNext: "rows"}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,152 @@
+"""A symbolic number of rows in native programs: some rows at a time, all sizes of one program."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monograph.codegen import assemble, target
+from monograph.ir.verifier import verify
+from monograph.ops.evaluate import evaluate, special
+from monograph.ops.text import parse
+from monograph.runtime import serialise
+from monograph.runtime.execute import Executable
+from monograph.runtime.program import Library, RowsStart, python_steps
+from monograph.schedule import plan
+from monograph.transform.dce import dce
+from monograph.transform.pipeline import pipeline
+from monograph.transform.runner import run
+from tests.rows import inputs_for, random_rows
+
+
+def compiled(graph):
+    program = assemble.program(plan(graph, target=target.host()), target.host(), jobs=1)
+    return serialise.loads(serialise.dumps(program))
+
+
+def check(graph, *calls):
+    verify(graph)
+    program = compiled(graph)
+    executable = Executable(program, resolve=special)
+    for inputs in calls:
+        wanted = evaluate(graph, inputs)
+        for outputs in (executable.run(inputs), executable.run_timed(inputs)[0]):
+            for got, want in zip(outputs, wanted, strict=True):
+                torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+                assert got.stride() == want.stride()
+    return program
+
+
+BLOCK = """
+graph {
+    symbol s0: 0..
+    input %x: f32[s0, 12, 16, strides=[192, 16, 1]]
+    input %w: f32[16, 16, strides=[16, 1]] = parameter w
+    input %b: f32[16, strides=[1]] = parameter b
+    %h: f32[s0, 12, 16] = aten.linear.default(%x, %w, %b)
+    %q: f32[s0, 12, 4, 4] = aten.view.default(%h, size=[s0, 12, 4, 4])
+    %t: f32[s0, 4, 12, 4] = aten.transpose.int(%q, 1, 2)
+    %o: f32[s0, 4, 12, 4] = aten.scaled_dot_product_attention.default(%t, %t, %t)
+    %u: f32[s0, 12, 4, 4] = aten.transpose.int(%o, 1, 2)
+    %v: f32[s0, 12, 16] = aten.reshape.default(%u, shape=[s0, 12, 16])
+    %a: f32[s0, 12, 16] = aten.add.Tensor(%v, %x)
+    %n, %m, %r = aten.native_layer_norm.default(%a, normalized_shape=[16], weight=%b, bias=%b, eps=1e-05)
+    %f: f32[12*s0, 16] = aten.reshape.default(%n, shape=[12*s0, 16])
+    %g: f32[12*s0, 16] = aten.mm.default(%f, %w)
+    %e: f32[12*s0, 16] = aten.gelu.default(%g)
+    return %e
+}
+"""
+
+
+def test_an_encoder_block_with_any_batch_is_native():
+    graph = parse(BLOCK)
+    run(graph, pipeline())
+    program = check(graph, *([torch.randn(n, 12, 16), torch.randn(16, 16), torch.randn(16)] for n in (0, 1, 5, 8, 70)))
+    assert [type(step) for step in python_steps(program)] == [RowsStart]
+    turned = [torch.randn(16, 12, 3).permute(2, 1, 0), torch.randn(16, 16), torch.randn(16)]
+    evaluated = evaluate(graph, turned)
+    torch.testing.assert_close(Executable(program, resolve=special).run(turned), evaluated, rtol=1e-4, atol=1e-5)
+
+
+def test_what_mixes_rows_stands_between_two_sets():
+    program = check(parse("""
+graph {
+    symbol s0: 1..
+    input %x: f32[s0, 4, strides=[4, 1]]
+    %a: f32[s0, 4] = aten.sin.default(%x)
+    %b: f32[s0, 4] = aten.exp.default(%a)
+    %m: f32[4] = aten.amax.default(%b, [0])
+    %c: f32[s0, 4] = aten.sub.Tensor(%b, %m)
+    %d: f32[s0, 4] = aten.mul.Tensor(%c, %a)
+    %e: f32[s0, 4] = aten.mul.Scalar(%d, s0)
+    return %e, %b
+}
+"""), *([torch.randn(n, 4)] for n in (1, 3, 100)))
+    assert sum(isinstance(step, RowsStart) for step in program.steps) == 2
+    assert [step.label for step in program.steps if isinstance(step, Library)] == ["amax", "mul"]
+
+
+def test_rows_in_a_loop_read_what_it_carries():
+    check(parse("""
+graph {
+    symbol s0: 0..
+    symbol s1: 0..
+    symbol s2: 0..
+    input %x: f32[s0, 4, strides=[4, 1]]
+    input %b: f32[4, strides=[1]]
+    %zero: i64[] = aten.full.default([], 0, dtype=i64)
+    %i: i64[], %y: f32[s2, 4], %c: f32[4] = mono.while([%zero, %x, %b]) {
+        condition {
+            input %i0: i64[]
+            input %y0: f32[s1, 4]
+            input %c0: f32[4]
+            %p: bool[] = aten.lt.Scalar(%i0, 3)
+            return %p
+        }
+        body {
+            input %i1: i64[]
+            input %y1: f32[s2, 4]
+            input %c1: f32[4]
+            %i2: i64[] = aten.add.Scalar(%i1, 1)
+            %s: f32[s2, 4] = aten.sin.default(%y1)
+            %y2: f32[s2, 4] = aten.add.Tensor(%s, %c1)
+            %c2: f32[4] = aten.cos.default(%c1)
+            return %i2, %y2, %c2
+        }
+    }
+    return %y, %c
+}
+"""), *([torch.randn(n, 4), torch.randn(4)] for n in (0, 1, 9)))
+
+
+def test_an_index_out_of_range_names_the_users_line():
+    graph = parse("""
+graph {
+    symbol s0: 0..
+    input %i: i64[s0, strides=[1]]
+    input %w: f32[5, 4, strides=[4, 1]] = parameter w
+    %e: f32[s0, 4] = aten.embedding.default(%w, %i)        # model.py:3 in forward
+    %y: f32[s0, 4] = aten.sin.default(%e)
+    return %y
+}
+""")
+    executable = Executable(compiled(graph), resolve=special)
+    weight = torch.randn(5, 4)
+    executable.run([torch.tensor([4, 0, 1]), weight])
+    with pytest.raises(IndexError) as caught:
+        executable.run([torch.tensor([0] * 20 + [5]), weight])
+    assert "line 3" in "".join(caught.value.__notes__)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10**6), st.integers(3, 14))
+def test_random_rows(seed, steps):
+    graph = random_rows(seed, steps)
+    dce(graph)
+    verify(graph)
+    executable = Executable(compiled(graph), resolve=special)
+    for size in (1, 2, 9, 67):
+        inputs = inputs_for(graph, size)
+        for got, wanted in zip(executable.run(inputs), evaluate(graph, inputs), strict=True):
+            torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-3, equal_nan=True)
