@@ -3,8 +3,8 @@
     node.live       after the statement
     node.entering   of a loop: at the start of an iteration
 
-Backward over a body whose jumps are flags already (`jumps`). What nested functions read is always live; so is, in a
-`try`, a `with` or a loop that stays Python's, whatever it reads anywhere.
+Backward over a body whose jumps are flags already (`jumps`). What nested functions read is always live, and all that
+`locals()` shows; so is, in a `try`, a `with` or a loop that stays Python's, whatever it reads anywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ def mark(body: Sequence[ast.stmt], always: Iterable[str]) -> None:
     """Sets `live` and `entering`. `always`: names that others see too, globals and variables of outer functions."""
     inner = [node for statement in body for node in ast.walk(statement)
              if isinstance(node, (*scope.SCOPES, *scope.COMPREHENSIONS))]
-    floor = frozenset(always) | scope.loaded(inner)
+    floor = frozenset(always) | scope.loaded(inner) | {
+        node.target.id for function in inner for node in ast.walk(function)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)}
+    if any(map(scope.looks_at_frame, scope.own_nodes(body))):
+        floor |= scope.assigned(body)
     _Backward(floor).block(body, floor)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 __all__ = [
     "COMPREHENSIONS", "FRAMED", "FUNCTIONS", "SCOPES", "Scope", "assigned", "declared", "evaluated", "has", "loaded",
-    "own_nodes", "parameter_names", "pinned", "pinned_by_yield",
+    "looks_at_frame", "own_nodes", "parameter_names", "pinned", "pinned_by_yield",
 ]
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -114,7 +114,7 @@ def has(nodes: Iterable[ast.AST], kinds: tuple[type, ...]) -> bool:
 
 def pinned(nodes: Iterable[ast.AST]) -> bool:
     """Whether it must run in the frame of the function itself: it yields, waits, or looks at its frame."""
-    return any(isinstance(node, SUSPENDING) or _looks_at_frame(node)
+    return any(isinstance(node, SUSPENDING) or looks_at_frame(node)
                or (isinstance(node, ast.comprehension) and bool(node.is_async)) for node in own_nodes(nodes))
 
 
@@ -123,7 +123,8 @@ def pinned_by_yield(nodes: Iterable[ast.AST]) -> bool:
     return has(nodes, (ast.Yield, ast.YieldFrom))
 
 
-def _looks_at_frame(node: ast.AST) -> bool:
+def looks_at_frame(node: ast.AST) -> bool:
+    """A call that sees every variable of the frame it is made from."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and (
         (node.func.id in FRAMED and not node.args and not node.keywords) or node.func.id in EVALUATORS)
 

@@ -143,6 +143,15 @@ def test_future_imports_hold():
     assert made.__annotations__ == {"y": "missing", "return": "missing"} and made(0) == 1
 
 
+def test_function_whose_assertions_the_test_runner_rewrote():
+    def f(x):
+        assert x, "message"
+        return "yes" if x > 1 else "no"
+    assert run(f, 2) == "yes" and run(f, 1) == "no"
+    with pytest.raises(AssertionError, match="^message$"):
+        run(f, 0)
+
+
 def test_looks_like_the_original():
     def f(a, b=1, /, c=2, *rest, d, e=5, **more):
         """Its docstring."""
