@@ -53,7 +53,13 @@ class Executable:
         self._outputs = [
             (static(kind.shape), static(kind.strides), kind.dtype) for kind in solid(program.outputs)
         ]
-        self._binders = [binder(program.inputs[number]) for number, _ in program.held_inputs]
+        kinds = program.inputs
+        binders = [(number, binder(kinds[number])) for number, _ in program.held_inputs]
+        self._binders = [(number, bind) for number, bind in binders if bind is not None]
+        self._holders = [
+            (number, program.slots[slot].position, held.checker(number, kinds[number]))
+            for number, slot in program.held_inputs
+        ]
         self._frames: list[Frame] = []
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -67,7 +73,7 @@ class Executable:
             if status:
                 self._continue(frame, tensors, outputs, status)
             if self.program.held:
-                self._release(frame, tensors, outputs)
+                self._release(frame, outputs)
         finally:
             self._give_back(frame)
         return outputs
@@ -87,7 +93,7 @@ class Executable:
                 number = self._steps[number](frame, tensors, outputs)
                 seconds[at] += time.perf_counter() - start
             if self.program.held:
-                self._release(frame, tensors, outputs)
+                self._release(frame, outputs)
         finally:
             self._give_back(frame)
         return outputs, seconds
@@ -124,23 +130,21 @@ class Executable:
 
     def _hold(self, frame: Frame, tensors: list[torch.Tensor]) -> None:
         """Take numbers and tensors of unknown size out of the inputs, and learn the symbols of their types."""
-        program = self.program
-        frame.hold()
-        for (number, _), bind in zip(program.held_inputs, self._binders, strict=True):
-            if bind is not None:
-                bind(tensors[number], frame.symbols)
-        for number, slot in program.held_inputs:
-            given = held.check(number, program.inputs[number], tensors[number], frame.symbols)
-            frame.held[program.slots[slot].position] = given
+        symbols = frame.symbols
+        for number, bind in self._binders:
+            bind(tensors[number], symbols)
+        for number, position, check in self._holders:
+            frame.held[position] = check(tensors[number], symbols)
             tensors[number] = PLACEHOLDER
 
-    def _release(self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
+    def _release(self, frame: Frame, outputs: list[torch.Tensor]) -> None:
         """Hand out what is held of the outputs, in memory of their own."""
-        program = self.program
-        taken = {compat.storage_address(x) for x in (*tensors, *outputs, *frame.held) if isinstance(x, torch.Tensor)}
+        program, own = self.program, frame.own
         for number, slot in program.held_outputs:
             value = frame.held[program.slots[slot].position]
-            outputs[number] = held.lay_out(value, program.outputs[number], frame.symbols, taken)
+            storage = compat.storage_address(value) if isinstance(value, torch.Tensor) else 0
+            outputs[number] = held.lay_out(value, program.outputs[number], frame.symbols, storage in own)
+            own.discard(storage)
 
     def _continue(
         self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor], status: int

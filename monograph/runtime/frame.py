@@ -28,7 +28,8 @@ class Frame:
 
     __slots__ = (
         "_program", "_views", "address", "arena", "bases", "copies", "error", "held", "is_filled", "is_native",
-        "memory", "observed", "rows", "symbols", "words",
+        "memory", "observed", "own", "row_words", "rows", "symbols",
+        "words",
     )
 
     def __init__(self, program: Program, code: Code | None, watches: np.ndarray) -> None:
@@ -40,6 +41,7 @@ class Frame:
         self.arena = _arena(program.arena_bytes)
         base_count, widest = (0, 0) if code is None else (code.base_count, code.widest)
         self.bases = len(FrameWord)
+        self.row_words = 0      # the number of row word 0 in `words`
         args = self.bases + base_count
         self.error = args + widest
         observed = self.error + ERROR_WORDS
@@ -62,6 +64,7 @@ class Frame:
         words[FrameWord.FACTS] = code.facts.ctypes.data
         words[FrameWord.LAYOUT] = code.layout.ctypes.data
         program = self._program
+        self.row_words = self.bases + code.base_count - program.row_words
         literals = code.base_count - program.row_words - len(program.literals)
         for number, literal in enumerate(program.literals):
             words[self.bases + literals + number] = literal.data_ptr()
@@ -91,6 +94,7 @@ class Frame:
         self.held: list[Any] = [None] * self._program.held
         self.symbols: dict[str, Any] = {}
         self.rows: dict[int, torch.Tensor] = {}     # by word: the tensor it points into
+        self.own: set[int] = set()                  # storages that this call made, of held values
 
     def value(self, number: int, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> Any:
         """The tensor that slot `number` is in this call, or the number it holds."""
@@ -108,15 +112,9 @@ class Frame:
             found = self._views[number] = self._fixed(slot)
         return found
 
-    def row_word(self, word: int) -> int:
-        """The number in `words` of a row word."""
-        program = self._program
-        tensors = len(program.inputs) + len(program.outputs) + len(program.derived) + len(program.literals)
-        return self.bases + abi.FIRST_INPUT_BASE + tensors + word
-
     def _rows(self, slot: Slot) -> torch.Tensor:
         tensor, kind = self.rows[slot.position], slot.tensor
-        at = self.row_word(slot.position)
+        at = self.row_words + slot.position
         offset = tensor.storage_offset() + (self.words[at] - self.words[at + 1]) // kind.dtype.itemsize
         return tensor.as_strided(static(kind.shape), static(kind.strides), offset)
 

@@ -10,19 +10,20 @@ from typing import Any, TypeAlias
 
 import torch
 
-from monograph import compat
 from monograph.errors import DeviceError, InputError
 from monograph.ir import dtypes, symbolic
-from monograph.ir.symbolic import Expr, Sum, Symbol
+from monograph.ir.symbolic import Dim, Expr, Sum, Symbol
 from monograph.ir.types import ScalarType, TensorType, Type
 from monograph.runtime import lazy
 
 __all__ = [
-    "PLACEHOLDER", "Binder", "Symbols", "binder", "check", "has_symbols", "is_held", "lay_out", "numbers", "solid",
+    "PLACEHOLDER", "Binder", "Check", "Symbols", "binder", "checker", "has_symbols", "is_held", "lay_out", "numbers",
+    "sizer", "solid",
 ]
 
 Symbols: TypeAlias = MutableMapping[str, Any]
 Binder: TypeAlias = Callable[[Any, Symbols], None]
+Check: TypeAlias = Callable[[Any, Mapping[str, Any]], Any]
 
 KINDS = {"int": int, "float": (int, float), "bool": bool}
 
@@ -94,42 +95,64 @@ def _linear(dim: Any) -> tuple[str, int, int] | None:
     return monomial[0].name, coefficient, dim.constant
 
 
-def check(number: int, type: Type, value: Any, symbols: Mapping[str, Any]) -> Any:
-    """An input that is held, lazy conjugates made real; InputError unless it is of its type once symbols are bound."""
+def checker(number: int, type: Type) -> Check:
+    """What gives back an input that is held, lazy conjugates made real, once the symbols of all inputs are bound;
+    InputError unless it is of its type."""
     if isinstance(type, ScalarType):
-        if not isinstance(value, KINDS[type.kind]):     # type: ignore[arg-type]
-            raise InputError(f"input {number} is {value!r}; a number of type {type} was compiled for")
-        return value
-    if not isinstance(value, torch.Tensor):
-        raise InputError(f"input {number} is of class {value.__class__.__name__}; {type} was compiled for")
-    if value.device.type != "cpu":
-        raise DeviceError(f"input {number} is on {value.device}; {type} was compiled for")
-    if value.layout is not torch.strided:
-        raise InputError(f"input {number} is a {value.layout} tensor; {type} was compiled for")
-    fits = value.dtype == type.dtype and value.dim() == type.rank
-    for size, dim in zip(value.shape, type.shape):
-        fits = fits and size == numbers(dim, symbols) and _in_range(size, dim)
-    if not fits:
-        found = f"{dtypes.name(value.dtype)}{list(value.shape)}"
-        raise InputError(f"input {number} is {found}; {type} was compiled for")
-    return lazy.resolved(value)
+        kind = type
+
+        def check_number(value: Any, symbols: Mapping[str, Any]) -> Any:
+            if not isinstance(value, KINDS[kind.kind]):     # type: ignore[arg-type]
+                raise InputError(f"input {number} is {value!r}; a number of type {kind} was compiled for")
+            return value
+
+        return check_number
+    tensor, rank = type, type.rank
+    sizes = sizer(type.shape)
+    ranges = [(at, dim.lo, dim.hi) for at, dim in enumerate(type.shape) if isinstance(dim, Symbol)]
+
+    def check(value: Any, symbols: Mapping[str, Any]) -> Any:
+        if not isinstance(value, torch.Tensor):
+            raise InputError(f"input {number} is of class {value.__class__.__name__}; {tensor} was compiled for")
+        if value.device.type != "cpu":
+            raise DeviceError(f"input {number} is on {value.device}; {tensor} was compiled for")
+        if value.layout is not torch.strided:
+            raise InputError(f"input {number} is a {value.layout} tensor; {tensor} was compiled for")
+        shape = value.shape
+        fits = value.dtype is tensor.dtype and len(shape) == rank and shape == sizes(symbols)
+        if not fits or any(shape[at] < lo or (hi is not None and shape[at] > hi) for at, lo, hi in ranges):
+            found = f"{dtypes.name(value.dtype)}{list(shape)}"
+            raise InputError(f"input {number} is {found}; {tensor} was compiled for")
+        return lazy.resolved(value)
+
+    return check
 
 
-def _in_range(size: int, dim: Any) -> bool:
-    return not isinstance(dim, Symbol) or (dim.lo <= size and (dim.hi is None or size <= dim.hi))
+def sizer(shape: tuple[Dim, ...]) -> Callable[[Mapping[str, Any]], tuple[int, ...]]:
+    """What computes a shape from symbols."""
+    template = [0 if isinstance(dim, Expr) else dim for dim in shape]
+    unknown = [(at, dim.name if isinstance(dim, Symbol) else "", dim) for at, dim in enumerate(shape)
+               if isinstance(dim, Expr)]
+
+    def sizes(symbols: Mapping[str, Any]) -> tuple[int, ...]:
+        made = list(template)
+        for at, name, dim in unknown:
+            made[at] = symbols[name] if name else numbers(dim, symbols)
+        return tuple(made)
+
+    return sizes
 
 
-def lay_out(value: Any, type: Type, symbols: Mapping[str, Any], taken: set[int]) -> Any:
-    """`value` as an output: in memory that no one in `taken` has, strided as the type says."""
+def lay_out(value: Any, type: Type, symbols: Mapping[str, Any], is_own: bool) -> Any:
+    """`value` as an output: strided as the type says, in memory of its own, which it has where `is_own`."""
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or not isinstance(type, TensorType):
         return value
     wanted = value.stride() if type.strides is None else numbers(type.strides, symbols)
-    owns = not value.storage_offset() and compat.storage_address(value) not in taken
-    if value.stride() != wanted or not owns or value.is_conj() or value.is_neg():
-        if type.strides is None:        # torch's own choice, which spreads out expanded views
-            laid = torch.empty_like(value)
-        else:
-            laid = torch.empty_strided(value.shape, wanted, dtype=value.dtype, device=value.device)
-        value = laid.copy_(value)
-    taken.add(compat.storage_address(value))
-    return value
+    starts = is_own and not value.storage_offset() and not value.is_conj() and not value.is_neg()
+    if starts and value.stride() == wanted:
+        return value
+    if type.strides is None:        # torch's own choice, which spreads out expanded views
+        laid = torch.empty_like(value)
+    else:
+        laid = torch.empty_strided(value.shape, wanted, dtype=value.dtype, device=value.device)
+    return laid.copy_(value)

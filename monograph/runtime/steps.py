@@ -105,7 +105,10 @@ class _Maker:
             moved = []
             for source, copies, target in pairs:
                 value = frame.value(source, tensors, outputs)
-                moved.append((target, value.clone() if copies else value))
+                if copies:
+                    value = value.clone()
+                    frame.own.add(compat.storage_address(value))
+                moved.append((target, value))
             for target, value in moved:
                 frame.held[target] = value
             for position, bind in binds:
@@ -135,6 +138,7 @@ class _Maker:
                 return number + 1
             for stack, value in zip(stacks, values):
                 held[stack] = torch.stack(held[stack]) if held[stack] else value.new_empty((0, *value.shape))
+                frame.own.add(compat.storage_address(held[stack]))
             for position, bind in binds:
                 if bind is not None:
                     bind(held[position], frame.symbols)
@@ -176,10 +180,14 @@ def _hold(slot: Slot) -> Callable[[Frame, Any, list[Any], Tensors, Tensors], Non
     def store(frame: Frame, result: Any, operands: list[Any], tensors: Tensors, outputs: Tensors) -> None:
         if isinstance(result, torch.Tensor) and result.layout is torch.strided:
             storage = compat.storage_address(result)
-            written = (frame.arena, *(output for output in outputs if output is not None))
-            if any(compat.storage_address(memory) == storage for memory in written):
+            if any(compat.storage_address(memory) == storage for memory in (frame.arena, *outputs)):
                 with compat.no_torch_function(), compat.kernels_only():
                     result = result.clone()        # a view of memory that later steps write to
+                storage = compat.storage_address(result)
+            elif any(compat.storage_address(x) == storage for x in operands if isinstance(x, torch.Tensor)):
+                storage = 0                        # a view of whatever the operand is
+            if storage:
+                frame.own.add(storage)
         frame.held[position] = result
         if bind is not None:
             bind(result, frame.symbols)
