@@ -27,10 +27,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from monograph.autodiff.sizes import opened, tells_real
 from monograph.errors import UnsupportedError
-from monograph.ir.edit import copy_node
+from monograph.ir.edit import copy_node, symbols_in, symbols_read
 from monograph.ir.graph import Graph, Node, Value
-from monograph.ir.op import Effect
+from monograph.ir.op import Effect, Trait
 from monograph.ir.symbolic import Symbol
 from monograph.ir.types import ScalarType, TensorType
 from monograph.ops.build import Builder
@@ -109,15 +110,25 @@ class _Reverse:
 
     def stretch(self, builder: Builder, nodes: Sequence[Node], seeds: Gradients, active: set[Value]) -> Gradients:
         """Gradients by what straight-line `nodes` read."""
+        # What tells sizes stays outside: a second run of it would tell them by other names.
+        needed = _needed([node for node in nodes if not _tells(node)], seeds)
+        _refuse_draws(needed)
         block = Graph("stretch", symbols=self.root.symbols)
         inside: dict[Value, Value] = {}
-        needed = _needed(nodes, seeds)
-        _refuse_draws(needed)
-        made = {value for node in needed for value in node.results}
-        reads = dict.fromkeys(value for node in needed for value in node.inputs if value not in made)
-        for value in reads:
-            inside[value] = block.add_input(_plain(value) if _is_tensor(value) else value.type, value.name)
+        reads: list[Value] = []
+
+        def enter(value: Value) -> Value:
+            if value not in inside:
+                reads.append(value)
+                inside[value] = block.add_input(_plain(value) if _is_tensor(value) else value.type, value.name)
+            return inside[value]
+
         for node in needed:
+            if tells_real(node):
+                inside[node.results[0]] = opened(builder, node, block, enter)
+                continue
+            for value in node.inputs:
+                enter(value)
             block.append(copy_node(node, inside))
         block.outputs = [inside[value] for value in seeds]
         wrt = [value for value in reads if value in active]
@@ -127,7 +138,7 @@ class _Reverse:
         mapping = dict(zip(derived.inputs, [*reads, *seeds.values()], strict=True))
         for node in derived.nodes:
             copied = copy_node(node, mapping)
-            copied.loc = builder.loc or copied.loc
+            copied.loc = copied.loc or builder.loc
             builder.insert(copied)
         found = zip(wrt, derived.outputs, strict=True)
         return {value: mapping.get(gradient, gradient) for value, gradient in found if not _is_zero(gradient)}
@@ -168,10 +179,9 @@ class _Reverse:
         active = _active_carries(node, wanted, wrt)
         if not active:
             return {}
-        for taken, start, given in zip(body.inputs, node.inputs, body.outputs, strict=True):
-            if not (alike(taken, start) and alike(given, taken)):
-                raise UnsupportedError(f"the gradient of a loop that carries {start.type} as {taken.type}",
-                                       loc=node.loc)
+        for k in active:
+            if not _is_stackable(node, k):
+                raise UnsupportedError("the gradient of a loop that changes the size of what it carries", loc=node.loc)
         trips, stacks, added = self.history(node)
         count = builder.call("mono.scalar", trips)
         sums = [cotangents.get(node.results[k]) or _zeros(builder, node.results[k]) for k in active]
@@ -183,6 +193,7 @@ class _Reverse:
         down.outputs = [Builder(down, loc=node.loc).call("aten.gt.Scalar", down.inputs[0], 0)]
         self.step(Builder(back, loc=node.loc), node, active, wanted, stacks, cotangents)
         read = back.free_values()
+        _refuse_unknown(node, [taken for k, taken in enumerate(body.inputs) if k not in stacks], back)
         prune(node, lambda result: result not in added or result in read or result is trips)
         results = iter(builder.region("mono.while", carried, regions=(down, back))[1:])
         found: Gradients = {}
@@ -199,10 +210,8 @@ class _Reverse:
         """One iteration backwards, as the body of the second loop."""
         body, back = node.regions[1], inner.graph
         position = inner.call("aten.sub.Tensor", back.inputs[0], 1)
-        mapping: dict[Value, Value] = {
-            taken: inner.call("aten.index.Tensor", stacks[k], (position,)) for k, taken in enumerate(body.inputs)
-        }
-        starts = [mapping[taken] for taken in body.inputs]
+        starts = {k: inner.call("aten.index.Tensor", stack, (position,)) for k, stack in stacks.items()}
+        mapping = {body.inputs[k]: start for k, start in starts.items()}
         nodes = self.again(inner, body, mapping)
         found: Gradients = {}
         for k, cotangent in zip(active, back.inputs[1:], strict=False):
@@ -229,7 +238,7 @@ class _Reverse:
             _append(node, ScalarType("int", node.attributes["trips"]))
         size = self.root.symbols[node.attributes["trips"]]
         for k, taken in enumerate(node.regions[1].inputs):
-            if k not in had:
+            if k not in had and _is_stackable(node, k):
                 node.attributes["history"] += (k,)
                 _append(node, replace(_plain(taken), shape=(size, *taken.tensor.shape)))
         stacks = dict(zip(node.attributes["history"], node.results[count + 1:], strict=True))
@@ -242,6 +251,20 @@ class _Reverse:
             number += 1
         self.root.symbols[f"trips{number}"] = Symbol(f"trips{number}")
         return f"trips{number}"
+
+
+def _is_stackable(node: Node, k: int) -> bool:
+    """Is carry `k` a tensor of one size in every iteration?"""
+    body = node.regions[1]
+    return alike(node.inputs[k], body.inputs[k]) and alike(body.outputs[k], body.inputs[k])
+
+
+def _refuse_unknown(node: Node, carries: Sequence[Value], back: Graph) -> None:
+    """UnsupportedError where going back needs a carry that no history can keep, or a size that it tells."""
+    symbols = set().union(*(symbols_in(value.type) for value in carries))
+    if not back.free_values().isdisjoint(carries) or any(symbols & symbols_read(inner) for inner in back.nodes):
+        raise UnsupportedError("the gradient of a loop needs a number or a tensor of changing size that it carries",
+                               loc=node.loc)
 
 
 def _append(node: Node, type: TensorType | ScalarType) -> None:
@@ -272,14 +295,27 @@ def _groups(nodes: Sequence[Node]) -> list[list[Node]]:
 
 
 def _needed(nodes: Iterable[Node], values: Iterable[Value]) -> list[Node]:
-    """The nodes that compute `values`, in order."""
+    """The nodes that compute `values`, in order, and those that tell the symbols that these need."""
     needed = set(values)
+    symbols = set().union(*(symbols_in(value.type) for value in needed))
     found = []
     for node in reversed(list(nodes)):
-        if not needed.isdisjoint(node.results):
+        if not needed.isdisjoint(node.results) or not symbols.isdisjoint(_told(node)):
             found.append(node)
             needed.update(node.reads)
+            symbols |= symbols_read(node)
     return found[::-1]
+
+
+def _told(node: Node) -> set[str]:
+    """The symbols of its results that a node does not take from what it is given."""
+    given = [*(value.type for value in node.reads), *node.operands, *node.attributes.values()]
+    return set().union(*(symbols_in(value.type) for value in node.results)).difference(*map(symbols_in, given))
+
+
+def _tells(node: Node) -> bool:
+    """Does it give integers of sizes (or a number) that only its values tell?"""
+    return node.op.has(Trait.SYNC) and not any(map(_is_real, node.results))
 
 
 def _finish(region: Graph) -> None:

@@ -1,31 +1,42 @@
 """The derivative of a straight-line block, by torch's own autograd: the block is evaluated under a trace.
 
-`traced` is the `vjp` that `autodiff.regions` asks for. The traced forward is dropped but for what the gradients need.
-A block of symbolic sizes is traced with several values of its symbols; the traces must be alike, node by node, and
-the numbers in which they differ are fitted by what the symbols can make.
+`traced` is the `vjp` that `autodiff.regions` asks for, `derivative` what a capture calls in a backward pass. The traced
+forward is dropped but for what the gradients need. A block of symbolic sizes is traced with several values of its
+symbols; the traces must be alike, node by node, and the numbers in which they differ are fitted by what the symbols
+can make.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 
+from monograph.autodiff.regions import gradients
 from monograph.capture import driver
 from monograph.capture.captured import Captured
 from monograph.errors import UnsupportedError
 from monograph.ir import symbolic
 from monograph.ir.edit import clone, copy_node, substitute
 from monograph.ir.graph import Graph, Node, Operand, Value
+from monograph.ir.op import Trait
 from monograph.ir.symbolic import Dim, Expr, Symbol
 from monograph.ir.types import ScalarType, TensorType
 from monograph.ops import infer
 from monograph.ops.build import Builder
 from monograph.ops.evaluate import evaluate
 
-__all__ = ["traced"]
+__all__ = ["derivative", "traced"]
+
+
+def derivative(
+    node: Node, cotangents: Mapping[Value, Value], wrt: Collection[Value], graph: Graph, root: Graph
+) -> dict[Value, Value]:
+    """Gradients of the values in `wrt` that a node with regions reads, recorded at the end of `graph`, a block of
+    `root`; see `autodiff.regions.gradients`. A trace may be under way."""
+    return gradients(node, cotangents, wrt, traced, Builder(graph, loc=node.loc), root)
 
 
 def traced(block: Graph, wrt: Sequence[Value]) -> Graph:
@@ -119,6 +130,8 @@ def _backward(block: Graph, wrt: Sequence[int], captured: Captured) -> Graph:
         else:
             raise UnsupportedError("a region's derivative reads a tensor of its own")
     for node in captured.graph.nodes:
+        if node.op.has(Trait.SYNC) or not node.results:     # read from the example, which has no values
+            raise UnsupportedError("the gradient of a region where a value decides a size")
         result.append(copy_node(node, mapping))
     gradients = joint.gradients if joint is not None else {}
     for index in wrt:
@@ -134,7 +147,8 @@ def _backward(block: Graph, wrt: Sequence[int], captured: Captured) -> Graph:
 
 
 def _strip(graph: Graph) -> None:
-    """Drop what the outputs do not need, and strides: these values are interior ones."""
+    """Drop what the outputs do not need; strides, for these values are interior ones; and lines, which are not the
+    user's."""
     needed = set(graph.outputs)
     kept = []
     for node in reversed(graph.nodes):
@@ -142,6 +156,7 @@ def _strip(graph: Graph) -> None:
             continue
         needed.update(node.reads)
         kept.append(node)
+        node.loc = None
         for value in node.results:
             if isinstance(value.type, TensorType):
                 value.type = replace(value.type, strides=None)

@@ -76,12 +76,19 @@ class _Verifier:
         self.infer = infer
         self.defined: set[Value] = set()      # ever, so that nothing is defined twice
         self.bound: set[str] = set()
+        self.forward: set[str] = set()        # bound by tangents, whose sizes are told by what they are gradients of
 
     def run(self) -> None:
         for value in self.graph.inputs:
             self.define(self.graph, None, value)
+        tangent = {value for value, source in zip(self.graph.inputs, self.graph.sources) if source.kind == "tangent"}
         for value in self.graph.inputs:
+            if value not in tangent:
+                self.bind(value.type)
+        given = set(self.bound)
+        for value in tangent:
             self.bind(value.type)
+        self.forward = self.bound - given
         for value in self.graph.inputs:
             self.symbols(self.graph, None, _symbols_of_type(value.type))
         self.block(self.graph, set(self.graph.inputs))
@@ -146,7 +153,7 @@ class _Verifier:
             if len(region.inputs) != len(carried):
                 self.fail(graph, node, f"region {role} takes {len(region.inputs)} values, is given {len(carried)}")
             for given, taken in zip(carried, region.inputs):
-                if not _may_become(given.type, taken.type, outer):
+                if not _may_become(given.type, taken.type, outer - self.forward):
                     self.fail(graph, node, f"region {role} takes {taken.type}, is given {given.type}")
                 self.define(region, None, taken)
                 self.bind(taken.type)
@@ -166,7 +173,7 @@ class _Verifier:
         if len(types) != len(wanted):
             self.fail(graph, node, f"region {role} returns {len(types)} values instead of {len(wanted)}")
         for type, want in zip(types, wanted):
-            if not _may_become(type, want, self.bound):
+            if not _may_become(type, want, self.bound - self.forward):
                 self.fail(graph, node, f"region {role} returns {type}, which cannot become {want}")
         if role == "body" and len(node.results) < len(wanted):
             self.fail(graph, node, f"has {len(node.results)} results for {len(wanted)} carried values")

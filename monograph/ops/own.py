@@ -156,7 +156,9 @@ NUMBER = Op(
     "mono.number", (_tensor("x"), _attribute("symbol"), _attribute("lo", None)), traits=frozenset({Trait.SYNC})
 )
 SCALAR = Op("mono.scalar", (_tensor("n"), _attribute("dtype", torch.int64)))
-SIZED = Op("mono.sized", (_tensor("x"), _attribute("size"), _attribute("number")))
+SIZED = Op(     # what raises on some values is not moved to where it would not have run
+    "mono.sized", (_tensor("x"), _attribute("size"), _attribute("number")), traits=frozenset({Trait.SYNC})
+)
 CHECK = Op("mono.check", (_tensor("ok"), _attribute("error"), _attribute("message", None)), effects=RAISES)
 EXPECT = Op("mono.expect", (_tensor("x"), _attribute("value"), _attribute("number")), effects=RAISES)
 NORMAL = Op("mono.normal", tuple(map(_attribute, ("size", "mean", "std", "dtype"))), traits=frozenset({Trait.RANDOM}))

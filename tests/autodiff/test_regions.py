@@ -16,7 +16,6 @@ from monograph.errors import UnsupportedError
 from monograph.ir.graph import Graph, Source
 from monograph.ir.types import TensorType
 from monograph.ir.verifier import verify
-from monograph.ops import infer
 from monograph.ops.build import Builder
 from monograph.ops.evaluate import evaluate
 from monograph.ops.text import parse
@@ -30,12 +29,15 @@ def floats(values: list[Any]) -> list[Any]:
     return [v for v in values if isinstance(v.type, TensorType) and v.type.dtype.is_floating_point]
 
 
+def is_real(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and x.is_floating_point()
+
+
 def eager(graph: Graph, inputs: list[torch.Tensor], tangents: list[torch.Tensor]) -> list[Any]:
-    given = [x.clone().requires_grad_(x.is_floating_point()) for x in inputs]
-    outputs = evaluate(graph, [x * 1 if x.requires_grad else x for x in given], grad=True)
-    pairs = [(x, t) for x, t in zip([x for x in outputs if x.is_floating_point()], tangents, strict=True)
-             if x.requires_grad]
-    wrt = [x for x in given if x.requires_grad]
+    given = [x.clone().requires_grad_() if is_real(x) else x for x in inputs]
+    outputs = evaluate(graph, [x * 1 if is_real(x) else x for x in given], grad=True)
+    pairs = [(x, t) for x, t in zip(filter(is_real, outputs), tangents, strict=True) if x.requires_grad]
+    wrt = list(filter(is_real, given))
     if not pairs:
         return [torch.zeros_like(x) for x in wrt]
     found = torch.autograd.grad([x for x, _ in pairs], wrt, [t for _, t in pairs], allow_unused=True)
@@ -65,10 +67,10 @@ def check(graph: Graph, samples: list[list[torch.Tensor]]) -> Graph:
     count = len(graph.outputs)
     expected = []
     for inputs in samples:
-        tangents = [torch.randn(x.shape) for x in evaluate(graph, inputs) if x.is_floating_point()]
+        tangents = [torch.randn(x.shape, dtype=x.dtype) for x in filter(is_real, evaluate(graph, inputs))]
         expected.append((inputs, tangents, evaluate(graph, inputs), eager(graph, inputs, tangents)))
     differentiated(graph)
-    verify(graph, infer.result_types)
+    verify(graph)
     agrees(graph, count, expected)
     run(graph, pipeline())
     agrees(graph, count, expected)
@@ -261,20 +263,18 @@ def test_a_derivative_may_be_taken_while_a_trace_is_under_way():
         return %w
     }""")
     alone = str(traced(block, block.inputs))
-    inside = []
 
     def program(x: torch.Tensor) -> torch.Tensor:
         y = x * 2
         with compat.plain_torch():
-            inside.append(str(traced(block, block.inputs)))
+            assert str(traced(block, block.inputs)) == alone
         return y + 1
 
     captured = driver.trace(program, [torch.ones(2, requires_grad=True)], {}, grad=True)
-    assert inside == [alone]
     assert [node.op.name for node in captured.graph.nodes] == ["aten.mul.Tensor", "aten.add.Tensor", "aten.mul.Tensor"]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(24))
 def test_random_regions_of_unknown_sizes(seed: int):
     graph = sized.random_regions(seed, 8, dynamic=True)
     torch.manual_seed(seed)
@@ -282,3 +282,35 @@ def test_random_regions_of_unknown_sizes(seed: int):
         check(graph, [sized.inputs_for(graph, seed + k) for k in range(2)])
     except UnsupportedError as error:
         pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("line", [
+    "%s: f32[u] = aten.masked_select.default(%y, %m)",
+    "%r: f32[u, 2] = aten.index.Tensor(%y, [%m])\n %s = aten.select.int(%r, 1, 0)",
+    "%r: f32[2, u] = aten.index.Tensor(%y, [None, %m])\n %s = aten.select.int(%r, 0, 1)",
+])
+def test_choosing_elements_by_their_values(line: str):
+    mask, index = ("%y", "%m") if "masked" in line else ("%v", "%m")
+    graph = parse(f"""graph {{
+        symbol u: 0..
+        input %x: f32[2, 2]
+        input %p: bool[]
+        %a = mono.cond(%p) {{
+            then {{
+                %y = aten.sin.default(%x)
+                %v = aten.select.int(%y, 0, 0)
+                {index} = aten.gt.Scalar({mask}, 0.1)
+                {line}
+                %q = aten.mul.Tensor(%s, %s)
+                %t = aten.sum.default(%q)
+                return %t
+            }}
+            otherwise {{
+                %t = aten.sum.default(%x)
+                return %t
+            }}
+        }}
+        return %a
+    }}""")
+    samples = [torch.tensor([[1.0, -1.0], [2.0, 0.5]]), -torch.ones(2, 2), torch.ones(2, 2)]
+    check(graph, [[x, torch.tensor(p)] for x in samples for p in (True, False)])

@@ -569,3 +569,13 @@ def test_a_number_read_and_written_is_the_tensor():
     simplify(graph)
     dce(graph)
     assert graph.outputs[0] is graph.inputs[0] and ops(graph) == ["mono.number", "mono.scalar"]
+
+
+def test_a_size_that_was_read_stays_in_its_loop():
+    graph = parse(LOOP.replace("RETURN", "return %a, %b").replace(
+        "%e = aten.mul.Tensor(%c, 2)",
+        "%z: i64[u, 1] = aten.nonzero.default(%x)\n %s = mono.sized(%z, size=[2, 1], number=0)\n"
+        "%w = aten.view.default(%s, [2])\n %e = aten.mul.Tensor(%c, %w)",
+    ).replace("symbol t", "symbol u: 0..\n symbol t"))
+    verify(graph)
+    assert not hoist(graph)
