@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -59,16 +60,16 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
             except Asked as asked:
                 plan.conversions.convert(asked.code)
             except Fork as fork:
-                plan.forks.add(fork.site)
+                plan.fork(fork.site)
             except Exception as error:
                 # A traced number is no int: code that looks closely may mind.
                 if isinstance(error, errors.MonographError) or plan.read_numbers or not plan.numbers:
                     raise
                 plan.read_numbers = True
             except Unmergeable as why:
-                if why.site is None or why.site in plan.forks:
+                if why.site is None or plan.forks.get(why.site) == sys.maxsize:
                     raise errors.UnsupportedError(str(why)) from None
-                plan.forks.add(why.site)
+                plan.fork(why.site)
             finally:
                 if not all(storage.expired() for storage in alive):
                     clear_caches()
@@ -79,10 +80,14 @@ class _Plan:
     """What the attempts so far have taught."""
 
     flat: set[int] = field(default_factory=set)         # real storages that must be flat bases
-    forks: set[Any] = field(default_factory=set)        # statements that take the path of this call
+    forks: dict[Any, int] = field(default_factory=dict)       # statements that take the path of this call
     read_numbers: bool = False                          # integers are read from this call
     numbers: int = 0                                    # traced numbers made by the last attempt
     conversions: Conversions = field(default_factory=Conversions)
+
+    def fork(self, site: Any) -> None:
+        """Give up on a region for a statement: of a loop for its first iteration, then the second, then all."""
+        self.forks[site] = {0: 1, 1: 2}.get(self.forks.get(site, 0), sys.maxsize)
 
 
 class _Attempt:

@@ -97,7 +97,8 @@ class Start:
         body.variables = self.state.get()
         body.objects = self.objects.now()
         body.memory = tracer.memory.save()
-        body.written = [key for key in self.memory if body.memory[key][2] != self.entry[key][2]]
+        body.written = [key for key, saved in self.memory.items()        # what entered meanwhile began as `saved`
+                        if body.memory[key][2] != self.entry.get(key, saved)[2]]
         if self.grad:
             refuse_unseen(tracer, body, sequence)
         self.bodies.append(body)

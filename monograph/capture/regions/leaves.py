@@ -39,6 +39,7 @@ class Leaf:
     kind: str = "fixed"
     places: dict[At, Layout] = field(default_factory=dict)
     frozen: bool = False                          # it may be the same tensor as another leaf
+    watched: set[int] = field(default_factory=set)      # storages it may be a view of, at a place only the run knows
     follow: bool = False                          # autograd follows it: it requires grad
     is_part: bool = False
     initial: Any = None                           # of a part that perhaps has a value before the loop

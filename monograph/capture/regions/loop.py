@@ -170,14 +170,19 @@ class _Loop:
         storage = memory.add(fake, graph.add_input(TensorType(layout.dtype, tuple(layout.sizes))))
         storage.frozen = self._frozen(leaf)
         leaf.flags = {at: graph.add_input(TensorType(torch.bool, ())) for at in leaf.places}
-        memory.lies_at(storage, tuple(
-            Place(leaf.flags[at], memory.by_id[at[0]], place) for at, place in leaf.places.items()))
+        places = [Place(leaf.flags[at], memory.by_id[at[0]], place) for at, place in leaf.places.items()]
+        memory.lies_at(storage, (*places, *self._watched(leaf)))
         if leaf.follow:
             fake.requires_grad_(True)
         return fake
 
     def _frozen(self, leaf: Leaf) -> Any:
-        return self.start.frozen(SHARED) if leaf.frozen or leaf.follow else None
+        return self.start.frozen(SHARED) if leaf.frozen or leaf.follow or leaf.watched else None
+
+    def _watched(self, leaf: Leaf) -> list[Place]:
+        """Storages that a frozen leaf may be a view of, at an unknown place: once they are written it gives up."""
+        memory = self.tracer.memory
+        return [Place(self._constant(False), memory.by_id[key], memory.by_id[key].layout) for key in leaf.watched]
 
     def _layout(self, leaf: Leaf) -> Layout:
         return compact(Layout.of(self.tracer.lift(leaf.value)))
@@ -293,7 +298,10 @@ class _Loop:
         again = self.start.grad and not leaf.follow and is_differentiable(end, self._given(leaf))
         leaf.follow |= again
         for _, key, place in self._locations(found):
-            if place is not None:
+            if place is not None and not place.is_static:
+                again |= key not in leaf.watched
+                leaf.watched.add(key)
+            elif place is not None:
                 again |= _add_place(leaf, (key, place.key), place)
             elif leaf not in holders.setdefault(key, []):
                 holders[key].append(leaf)
@@ -364,7 +372,7 @@ class _Loop:
         record = self.tracer.record
         flags: dict[At, Value] = {}
         for where, key, layout in self._locations(end):
-            if layout is None:
+            if layout is None or not layout.is_static:
                 continue
             holds = self._constant(True) if not where else where[0]
             for predicate in where[1:]:
@@ -432,8 +440,8 @@ class _Loop:
         places = list(leaf.places.items())
 
         def join() -> None:
-            memory.lies_at(memory.of(made), tuple(
-                Place(flag, memory.by_id[at[0]], place) for flag, (at, place) in zip(flags, places, strict=True)))
+            found = [Place(flag, memory.by_id[at[0]], place) for flag, (at, place) in zip(flags, places, strict=True)]
+            memory.lies_at(memory.of(made), (*found, *self._watched(leaf)))
         late.append(join)
         return made
 

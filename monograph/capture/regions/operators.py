@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterable
@@ -29,9 +30,9 @@ NOTHING = State((), lambda: (), lambda values: None, lambda: ())
 
 
 class RegionOperators(Operators):
-    def __init__(self, tracer: Tracer, forks: set[Any]) -> None:
+    def __init__(self, tracer: Tracer, forks: dict[Any, int]) -> None:
         self.tracer = tracer
-        self.forks = forks          # statements at which no region can stand for what the branches leave
+        self.forks = forks          # statements that no region can stand for; of a loop, how many iterations it cannot
 
     # -- deciding ----------------------------------------------------------------------
 
@@ -86,13 +87,13 @@ class RegionOperators(Operators):
             return test() if stop is None else self.and_(self.not_(stop()), test)
 
         site = _site("while")
-        while True:
+        for trip in itertools.count():
             decided = self.peek(go_on, state)
             if isinstance(decided, bool):
                 if not decided:
                     return
                 body()
-            elif site in self.forks:
+            elif trip < self.forks.get(site, 0):
                 if not self.read(self.decide(go_on()), site):        # type: ignore[arg-type]
                     return
                 body()
