@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from monograph.capture.convert import jumps, scope
+from monograph.capture.convert import exits, scope
 
 __all__ = ["mark"]
 
@@ -43,7 +43,7 @@ class _Definite:
         method = getattr(self, "do_" + type(node).__name__, None)
         if method is not None:
             return method(node, known)
-        if isinstance(node, (*jumps.TRIES,)):
+        if isinstance(node, (*exits.TRIES,)):
             return self.try_(node, known)  # type: ignore[arg-type]
         return self.evaluate([node], known)
 

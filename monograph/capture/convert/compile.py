@@ -15,7 +15,7 @@ import threading
 import types
 import warnings
 
-from monograph.capture.convert import control, frames, scope, source, syntax
+from monograph.capture.convert import control, frames, source, syntax
 from monograph.capture.convert.operators import OPERATORS
 from monograph.capture.convert.support import SUPPORT
 from monograph.capture.convert.syntax import Unconvertible, at
@@ -103,8 +103,7 @@ def _find(code: types.CodeType) -> source.Found:
 
 def _converted_tree(code: types.CodeType, found: source.Found) -> source.Function:
     node = _bare(found.node)
-    outer = scope.Scope(locals=set(code.co_freevars))
-    control.convert_function(node, outer, has_class="__class__" in code.co_freevars)
+    control.convert_function(node, has_class="__class__" in code.co_freevars)
     return node
 
 
@@ -138,7 +137,7 @@ def _compile(found: source.Found, code: types.CodeType) -> types.CodeType:
         reads = ast.Tuple([syntax.load(name) for name in code.co_freevars], ast.Load())
         inner = syntax.thunk(at(reads, node.body[0]))       # read from inside, for `nonlocal` comes later
         kept = at(ast.If(syntax.constant(0), [ast.Expr(inner)], []), node.body[0])
-        position = 1 if _has_docstring(node.body) else 0
+        position = 1 if syntax.has_docstring(node.body) else 0
         node.body.insert(position, kept)
     outer = syntax.define(FACTORY, code.co_freevars, [node], node)
     top: ast.stmt = outer
@@ -154,11 +153,6 @@ def _compile(found: source.Found, code: types.CodeType) -> types.CodeType:
     found_code = _inside(compiled, TARGET)
     assert found_code is not None
     return found_code
-
-
-def _has_docstring(body: list[ast.stmt]) -> bool:
-    first = body[0]
-    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
 
 
 def _inside(code: types.CodeType, name: str) -> types.CodeType | None:

@@ -111,7 +111,7 @@ def _native(inside: Expressions, node: Comprehension, first: bool = True) -> ast
     """Stays a comprehension. Only its first iterable is evaluated outside of it."""
     if first:
         node.generators[0].iter = inside.visit(node.generators[0].iter)
-    names = scope.Scope(locals=_targets(node), outer=inside.scope)
+    names = scope.Scope(locals=_targets(node))
     own = type(inside)(names, inside.body, inside.counter)
     for position, generator in enumerate(node.generators):
         if position:

@@ -13,7 +13,7 @@ import ast
 import itertools
 from collections.abc import Callable, Sequence
 
-from monograph.capture.convert import bound, jumps, liveness, match, scope, syntax
+from monograph.capture.convert import bound, exits, jumps, liveness, match, scope, syntax
 from monograph.capture.convert.expressions import Expressions
 from monograph.capture.convert.syntax import at, load, operator, support, thunk
 
@@ -21,21 +21,21 @@ __all__ = ["convert_function"]
 
 Block = list[ast.stmt]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-LOCATED = (ast.Break, ast.Continue, ast.Pass, ast.Import, ast.ImportFrom)
 
 
-def convert_function(node: Function, outer: scope.Scope | None = None, has_class: bool = False,
+def convert_function(node: Function, has_class: bool = False,
                      counter: Callable[[], int] | None = None) -> None:
-    """Replaces the body of a function. `outer` is the scope around it, `has_class` whether `super()` works in it."""
+    """Replaces the body of a function. `has_class`: whether `super()` works in it."""
     counter = counter or itertools.count(1).__next__
     parameters = scope.parameter_names(node.args)
     generator = isinstance(node, ast.AsyncFunctionDef) or scope.pinned_by_yield(node.body)
-    document, body = _split_docstring(node.body)
+    start = 1 if syntax.has_docstring(node.body) else 0
+    document, body = node.body[:start], node.body[start:]
     prepared = _Prepared()
     body = prepared.block(body)
     bound.mark(body, (scope.assigned(body) | set(parameters)) - prepared.globals - prepared.nonlocals, parameters)
     body = match.expand(body)
-    names = scope.Scope(globals=prepared.globals, nonlocals=prepared.nonlocals, outer=outer, has_class=has_class,
+    names = scope.Scope(globals=prepared.globals, nonlocals=prepared.nonlocals, has_class=has_class,
                         first=(parameters[0] if node.args.posonlyargs or node.args.args else None),
                         parameters=set(parameters))
     header: Block = []
@@ -62,13 +62,6 @@ def _converted(body: Block, names: scope.Scope, place: ast.AST, counter: Callabl
     declared = syntax.declare(names.locals - names.parameters, place)
     names.locals |= names.parameters
     return [*declared, *converted]
-
-
-def _split_docstring(body: Block) -> tuple[Block, Block]:
-    first = body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        return [first], body[1:]
-    return [], body
 
 
 class _Prepared:
@@ -127,7 +120,7 @@ class _Control:
 
     def statement(self, node: ast.stmt) -> Block:
         hoisted: Block = []
-        if isinstance(node, jumps.TRIES):
+        if isinstance(node, exits.TRIES):
             return self.try_(node)
         method = getattr(self, "do_" + type(node).__name__, None)
         if method is not None and not getattr(node, "kept", False):
@@ -278,7 +271,7 @@ class _Control:
         arguments.defaults = [self.expressions.convert(default, hoisted) for default in arguments.defaults]
         arguments.kw_defaults = [default and self.expressions.convert(default, hoisted)
                                  for default in arguments.kw_defaults]
-        convert_function(node, self.scope, self.scope.has_class, self.counter)
+        convert_function(node, self.scope.has_class, self.counter)
         return [*hoisted, node]
 
     do_AsyncFunctionDef = do_FunctionDef
@@ -288,7 +281,7 @@ class _Control:
         node.bases = [self.expressions.convert(base, hoisted) for base in node.bases]
         for statement in node.body:
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                convert_function(statement, self.scope, True, self.counter)
+                convert_function(statement, True, self.counter)
         return [*hoisted, node]
 
 

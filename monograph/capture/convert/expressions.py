@@ -174,7 +174,7 @@ class Expressions(ast.NodeTransformer):
             bound.mark([syntax.returned(node.body, node.body)], binds | parameters, parameters)
         if self.hoist is not None and scope.has([node.body], (*scope.COMPREHENSIONS, ast.NamedExpr)):
             return self.named_lambda(node)
-        inside = scope.Scope(locals=parameters | binds, outer=self.scope)
+        inside = scope.Scope(locals=parameters | binds)
         node.body = Expressions(inside, self.body, self.counter).convert(node.body, None)
         return node
 
@@ -189,7 +189,7 @@ class Expressions(ast.NodeTransformer):
         if named:
             keywords = ast.Dict([syntax.constant(key) for key, _ in named], [value for _, value in named])
         parameters = set(scope.parameter_names(arguments))
-        inside = scope.Scope(locals=parameters | scope.assigned([node.body]), outer=self.scope, parameters=parameters)
+        inside = scope.Scope(locals=parameters | scope.assigned([node.body]), parameters=parameters)
         body: Block = [syntax.returned(node.body, node.body)]
         function = syntax.define(name, (), self.body(body, inside, node), node)
         assert isinstance(function, ast.FunctionDef)
@@ -222,7 +222,7 @@ class Expressions(ast.NodeTransformer):
         outside = self.scope.globals
         inside = scope.Scope(locals=(scope.assigned(body) - binds) | set(parameters), globals=binds & outside,
                              nonlocals=binds - outside, first=self.scope.first, has_class=self.scope.has_class,
-                             outer=self.scope, parameters=set(parameters))
+                             parameters=set(parameters))
         declared = scope.declared(binds, self.scope, place)
         return syntax.define(name, parameters, [*declared, *self.body(body, inside, place)], place)
 

@@ -20,19 +20,15 @@ clears the flags.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from monograph.capture.convert import scope, syntax
+from monograph.capture.convert import exits, scope, syntax
 
-__all__ = ["RETURNED", "VALUE", "always_jumps", "lower"]
+__all__ = ["RETURNED", "VALUE", "lower"]
 
 VALUE = syntax.HIDDEN + "value"
 RETURNED = syntax.HIDDEN + "returned"
 FLAGS = (RETURNED, syntax.HIDDEN + "broke", syntax.HIDDEN + "continued")
-LOOPS = (ast.For, ast.While)
-WITHS = (ast.With, ast.AsyncWith)
-TRIES: tuple[type[ast.Try], ...] = (ast.Try, ast.TryStar) if hasattr(ast, "TryStar") else (ast.Try,)  # type: ignore
 
 Block = list[ast.stmt]
 
@@ -59,82 +55,15 @@ def lower(body: Block, generator: bool, bare: bool = False) -> Block:
 
     A generator keeps its jumps; `bare`: it may not return a value (it is asynchronous)."""
     lowering = _Lowering(bare)
-    if generator or not any(jump_kinds(statement) for statement in body if not isinstance(statement, ast.Return)):
+    if generator or not any(exits.jump_kinds(statement) for statement in body if not isinstance(statement, ast.Return)):
         return _Unread(lowering.read).block(lowering.block(body, Place(own=True, direct=True)))
-    if not always_jumps(body):
+    if not exits.always_jumps(body):
         body = [*body, syntax.returned(syntax.constant(None), body[-1])]
     lowered = lowering.block(body, Place(own=True, direct=False))
     last = body[-1]
     lowered = [syntax.assign(RETURNED, syntax.false(), body[0]), *lowered]
     lowered.append(syntax.returned(syntax.load(VALUE), last))
     return _Unread(lowering.read).block(lowered)
-
-
-def jump_kinds(node: ast.stmt | ast.ExceptHandler) -> frozenset[type]:
-    """How a statement may jump out: of the function, of the innermost loop around it."""
-    if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
-        return frozenset([type(node)])
-    if isinstance(node, scope.SCOPES):
-        return frozenset()
-    if isinstance(node, (*LOOPS, ast.AsyncFor)):
-        return (_kinds(node.body) & {ast.Return}) | _kinds(node.orelse)
-    return _kinds([child for child in ast.iter_child_nodes(node)
-                   if isinstance(child, (ast.stmt, ast.ExceptHandler))]) | (
-        _kinds([statement for case in node.cases for statement in case.body]) if isinstance(node, ast.Match)
-        else frozenset())
-
-
-def _kinds(nodes: Sequence[ast.stmt | ast.ExceptHandler]) -> frozenset[type]:
-    return frozenset().union(*map(jump_kinds, nodes)) if nodes else frozenset()
-
-
-def always_jumps(block: Sequence[ast.stmt]) -> bool:
-    """Whether control never reaches the end of a block."""
-    for statement in block:
-        if isinstance(statement, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
-            return True
-        if isinstance(statement, ast.If) and always_jumps(statement.body) and always_jumps(statement.orelse):
-            return True
-        if isinstance(statement, TRIES) and _try_jumps(statement):
-            return True
-        if isinstance(statement, ast.While) and endless(statement):
-            return True
-        if isinstance(statement, LOOPS) and ast.Break not in _kinds(statement.body) and always_jumps(statement.orelse):
-            return True
-    return False
-
-
-def _try_jumps(statement: ast.Try) -> bool:
-    if always_jumps(statement.finalbody):
-        return True
-    return (always_jumps(statement.body) or always_jumps(statement.orelse)) and all(
-        always_jumps(handler.body) for handler in statement.handlers)
-
-
-def endless(statement: ast.While) -> bool:
-    """`while True` that nothing breaks."""
-    return (isinstance(statement.test, ast.Constant) and bool(statement.test.value)
-            and ast.Break not in _kinds(statement.body))
-
-
-def _undone(statement: ast.stmt) -> bool:
-    """Whether a jump that this statement makes may still be undone by an exception that leaves it."""
-    if isinstance(statement, scope.SCOPES):
-        return False
-    if jump_kinds(statement) and (isinstance(statement, WITHS) or (isinstance(statement, TRIES)
-                                                                    and statement.finalbody)):
-        return True
-    return any(_undone(child) for child in _blocks(statement))
-
-
-def _blocks(statement: ast.stmt) -> list[ast.stmt]:
-    children: list[ast.stmt] = []
-    for child in ast.iter_child_nodes(statement):
-        if isinstance(child, ast.stmt):
-            children.append(child)
-        elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
-            children.extend(child.body)
-    return children
 
 
 class _Lowering:
@@ -147,7 +76,7 @@ class _Lowering:
         out: Block = []
         for position, statement in enumerate(statements):
             rest = statements[position + 1:]
-            kinds = jump_kinds(statement)
+            kinds = exits.jump_kinds(statement)
             if isinstance(statement, (ast.Return, ast.Break, ast.Continue)):
                 return out + self.jump(statement, place)
             if isinstance(statement, ast.Raise):
@@ -156,7 +85,7 @@ class _Lowering:
                 joined = self.joined(statement, rest, place)
                 if joined is not None:
                     return [*out, joined]
-            ends, stays = always_jumps([statement]), self.stays(statement)
+            ends, stays = exits.always_jumps([statement]), self.stays(statement)
             out += self.statement(statement, kinds, place)
             if ends:
                 return out
@@ -168,7 +97,8 @@ class _Lowering:
 
     def stays(self, statement: ast.stmt) -> bool:
         """Whether a statement is Python's own and jumps for real."""
-        return scope.pinned([statement]) or (isinstance(statement, TRIES) and bool(_kinds(statement.finalbody)))
+        return scope.pinned([statement]) or (
+            isinstance(statement, exits.TRIES) and bool(exits.kinds_of(statement.finalbody)))
 
     def jump(self, statement: ast.stmt, place: Place) -> Block:
         mine = self.flag(type(statement), place)
@@ -197,7 +127,7 @@ class _Lowering:
 
     def joined(self, statement: ast.If, rest: Block, place: Place) -> ast.stmt | None:
         """What follows an `if` that always jumps on one side belongs to its other side."""
-        then, otherwise = always_jumps(statement.body), always_jumps(statement.orelse)
+        then, otherwise = exits.always_jumps(statement.body), exits.always_jumps(statement.orelse)
         if not (then or otherwise):
             return None
         if then and otherwise:
@@ -229,15 +159,15 @@ class _Lowering:
         return tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
 
     def statement(self, statement: ast.stmt, kinds: frozenset[type], place: Place) -> Block:
-        if isinstance(statement, LOOPS):
+        if isinstance(statement, exits.LOOPS):
             return self.kept_loop(statement, place) if scope.pinned([statement]) else self.loop(statement, kinds, place)
         if isinstance(statement, ast.AsyncFor):
             return self.kept_loop(statement, place)
         if isinstance(statement, ast.If):
             return self.kept_if(statement, place) if scope.pinned([statement]) else self.branch(statement, kinds, place)
-        if isinstance(statement, WITHS):
+        if isinstance(statement, exits.WITHS):
             return self.with_(statement, kinds, place)
-        if isinstance(statement, TRIES):
+        if isinstance(statement, exits.TRIES):
             return self.try_(statement, kinds, place)
         if isinstance(statement, ast.Match):
             statement.kept = True  # type: ignore[attr-defined]
@@ -280,7 +210,7 @@ class _Lowering:
 
     def loop(self, statement: ast.For | ast.While, kinds: frozenset[type], place: Place) -> Block:
         loop = self.new_loop(native=False)
-        inner = _kinds(statement.body)
+        inner = exits.kinds_of(statement.body)
         outside = self.apart(place) if ast.Return in inner and place.direct else place
         out: Block = []
         stop = [flag for flag, kind in ((loop.broke, ast.Break), (outside.returned, ast.Return)) if kind in inner]
@@ -303,7 +233,7 @@ class _Lowering:
             return out + self.block(orelse, place)
         test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
         otherwise = syntax.at(ast.If(syntax.at(ast.UnaryOp(ast.Not(), test), statement), orelse, []), orelse[0])
-        return out + self.branch(otherwise, jump_kinds(otherwise), place)
+        return out + self.branch(otherwise, exits.jump_kinds(otherwise), place)
 
     def kept_loop(self, statement: ast.For | ast.While | ast.AsyncFor, place: Place) -> Block:
         statement.kept = True  # type: ignore[union-attr]
@@ -325,7 +255,7 @@ class _Lowering:
         if kinds and len(statement.items) > 1:      # the exit of one may raise what another swallows
             inner = syntax.at(type(statement)(statement.items[1:], statement.body, None), statement)
             statement.items, statement.body = statement.items[:1], [inner]
-        undone = not place.direct and kinds and any(map(_undone, statement.body))
+        undone = not place.direct and kinds and any(map(exits.undone, statement.body))
         statement.body = self.block(statement.body, place) or [ast.Pass()]
         if not undone:
             return [statement]
@@ -339,8 +269,8 @@ class _Lowering:
     def try_(self, statement: ast.Try, kinds: frozenset[type], place: Place) -> Block:
         if self.stays(statement):
             place = replace(place, direct=True)
-        inner = _kinds(statement.body)
-        undone = not place.direct and any(map(_undone, statement.body))
+        inner = exits.kinds_of(statement.body)
+        undone = not place.direct and any(map(exits.undone, statement.body))
         statement.body = self.block(statement.body, place) or [ast.Pass()]
         if statement.orelse and inner and not place.direct:
             statement.orelse = [self.guard(inner, statement.orelse, place)]

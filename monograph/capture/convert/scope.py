@@ -33,14 +33,7 @@ class Scope:
     nonlocals: set[str] = field(default_factory=set)
     first: str | None = None        # the first parameter, which `super()` takes
     has_class: bool = False         # whether `super()` can know the class
-    outer: Scope | None = None
     parameters: set[str] = field(default_factory=set)
-
-    def binds(self, name: str) -> bool:
-        """Whether this function or one around it has a variable of this name."""
-        if name in self.globals:
-            return False
-        return name in self.locals or name in self.nonlocals or (self.outer is not None and self.outer.binds(name))
 
 
 def evaluated(node: ast.AST) -> Iterable[ast.AST]:

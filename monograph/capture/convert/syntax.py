@@ -13,7 +13,7 @@ from typing import TypeVar
 
 __all__ = [
     "HIDDEN", "OPERATORS_MARK", "SUPPORT_MARK", "Unconvertible", "assign", "call", "constant", "copied", "declare",
-    "define", "false", "load", "operator", "returned", "store", "support", "thunk", "true",
+    "define", "false", "has_docstring", "load", "operator", "returned", "store", "support", "thunk", "true",
 ]
 
 HIDDEN = "$"
@@ -116,3 +116,8 @@ def declare(names: Iterable[str], place: ast.AST) -> list[ast.stmt]:
         return []
     body: list[ast.stmt] = [ast.Assign([store(name) for name in ordered], constant(None), type_comment=None)]
     return [at(ast.If(constant(0), body, []), place)]
+
+
+def has_docstring(body: list[ast.stmt]) -> bool:
+    first = body[0]
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
