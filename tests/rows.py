@@ -6,6 +6,7 @@ import random
 
 import torch
 
+from monograph.ir import symbolic
 from monograph.ir.graph import Graph, Source, Value
 from monograph.ir.symbolic import Symbol
 from monograph.ir.types import TensorType
@@ -21,6 +22,10 @@ class Maker:
         self.random = random.Random(seed)
         self.graph = Graph()
         self.size = self.graph.symbols["s"] = Symbol("s", 0)
+        self.before = self.random.choice([(), (), (1,), (Symbol("b", 0),)])       # dims in front of the rows
+        self.count = symbolic.product((*self.before, self.size))
+        if self.before and isinstance(self.before[0], Symbol):
+            self.graph.symbols["b"] = self.before[0]
         self.builder = Builder(self.graph)
         self.values: list[Value] = []
 
@@ -39,8 +44,14 @@ class Maker:
 
     @property
     def shapes(self):
-        s = self.size
-        return [(s, 4), (s, 3, 4), (3 * s, 4), (s,), (s, 4, 3)]
+        return [self.rows(4), self.rows(3, 4), (3 * self.count, 4), self.rows(), self.rows(4, 3)]
+
+    def rows(self, *rest):
+        return (*self.before, self.size, *rest)
+
+    @property
+    def lead(self):
+        return len(self.before) + 1
 
     def any(self) -> Value:
         return self.pick(*self.random.choice(self.shapes))
@@ -54,48 +65,55 @@ def _binary(m: Maker) -> None:
     x = m.any()
     y = m.pick(*x.tensor.shape)
     if m.random.random() < 0.4:
-        y = m.pick(*((4,) if x.tensor.shape[-1] == 4 else (3,) if x.tensor.rank == 3 else ()))
+        y = m.pick(*((x.tensor.shape[-1],) if x.tensor.shape[-1] in (3, 4) else ()))
     m.keep(m.aten("clamp.default", m.aten(m.random.choice(["add.Tensor", "sub.Tensor"]), x, y), -4, 4))
 
 
 def _fold(m: Maker) -> None:
-    x = m.pick(m.size, 3, 4)
-    dims = m.random.choice([(1,), (2,), (1, 2), (-1,), (0,), (0, 1)])
+    x, d = m.pick(*m.rows(3, 4)), m.lead
+    dims = m.random.choice([(d,), (d + 1,), (d, d + 1), (-1,), (0,), (0, 1)])
     m.keep(m.aten("amax.default", x, dims, m.random.random() < 0.5))
     m.keep(m.aten("sub.Tensor", x, m.aten("sum.dim_IntList", x, (-1,), True)))
 
 
 def _scan(m: Maker) -> None:
-    m.keep(m.aten("cumsum.default", m.aten("tanh.default", m.pick(m.size, 3, 4)), m.random.choice([0, 1, 2, -1])))
+    m.keep(m.aten("cumsum.default", m.aten("tanh.default", m.pick(*m.rows(3, 4))), m.random.choice([0, 1, 2, -1])))
 
 
 def _view(m: Maker) -> None:
-    s, x = m.size, m.pick(m.size, 3, 4)
+    flat, x, d = 3 * m.count, m.pick(*m.rows(3, 4)), m.lead
+    rest = tuple(range(2, x.tensor.rank))
     m.keep(m.random.choice([
-        lambda: m.aten("view.default", x, (3 * s, 4)), lambda: m.aten("transpose.int", x, 1, 2),
-        lambda: m.aten("permute.default", x, (1, 0, 2)), lambda: m.aten("select.int", x, 1, 2),
-        lambda: m.aten("view.default", m.pick(3 * s, 4), (s, 3, 4)), lambda: m.aten("unsqueeze.default", m.pick(s), 1),
-        lambda: m.aten("slice.Tensor", x, 1, 1, 3), lambda: m.aten("expand.default", m.pick(4), (s, 4)),
-        lambda: m.aten("permute.default", x, (0, 2, 1)),
+        lambda: m.aten("view.default", x, (flat, 4)), lambda: m.aten("transpose.int", x, d, d + 1),
+        lambda: m.aten("permute.default", x, (1, 0, *rest)), lambda: m.aten("select.int", x, d, 2),
+        lambda: m.aten("view.default", m.pick(flat, 4), m.rows(3, 4)),
+        lambda: m.aten("unsqueeze.default", m.pick(*m.rows()), d),
+        lambda: m.aten("slice.Tensor", x, d, 1, 3), lambda: m.aten("expand.default", m.pick(4), m.rows(4)),
+        lambda: m.aten("permute.default", x, (*range(d), d + 1, d)),
+        lambda: m.aten("select.int", m.aten("unsqueeze.default", x, 0), 0, 0),
     ])())
 
 
 def _product(m: Maker) -> None:
-    s = m.size
+    n = m.count
     weight = next(v for v in m.graph.inputs if v.name == "w")
+
+    def flat(*rest):
+        return m.aten("view.default", m.pick(*m.rows(*rest)), (n, *rest))
+
     m.keep(m.random.choice([
-        lambda: m.aten("linear.default", m.pick(s, 3, 4), weight),
-        lambda: m.aten("mm.default", m.pick(3 * s, 4), weight),
-        lambda: m.aten("bmm.default", m.pick(s, 3, 4), m.pick(s, 4, 3)),
-        lambda: m.aten("mm.default", m.aten("t.default", m.pick(s, 4)), m.pick(s, 4)),
-        lambda: m.aten("addmm.default", m.pick(4), m.pick(s, 4), weight),
+        lambda: m.aten("linear.default", m.pick(*m.rows(3, 4)), weight),
+        lambda: m.aten("mm.default", m.pick(3 * n, 4), weight),
+        lambda: m.aten("bmm.default", flat(3, 4), flat(4, 3)),
+        lambda: m.aten("mm.default", m.aten("t.default", flat(4)), flat(4)),
+        lambda: m.aten("addmm.default", m.pick(4), flat(4), weight),
     ])())
 
 
 def _joined(m: Maker) -> None:
-    x = m.pick(m.size, 3, 4)
-    m.keep(m.aten("cat.default", (x, m.aten("neg.default", x)), m.random.choice([1, 2])))
-    m.keep(m.aten("flip.default", x, (m.random.choice([0, 1, 2]),)))
+    x, d = m.pick(*m.rows(3, 4)), m.lead
+    m.keep(m.aten("cat.default", (x, m.aten("neg.default", x)), m.random.choice([d, d + 1])))
+    m.keep(m.aten("flip.default", x, (m.random.choice([0, d - 1, d, d + 1]),)))
 
 
 def _gathered(m: Maker) -> None:
@@ -103,7 +121,7 @@ def _gathered(m: Maker) -> None:
     weight = next(v for v in m.graph.inputs if v.name == "w")
     m.keep(m.aten("embedding.default", weight, indices))
     one = m.aten("full.default", (2,), 1)
-    m.keep(m.aten("index_select.default", m.pick(m.size, 3, 4), m.random.choice([1, 2]), one))
+    m.keep(m.aten("index_select.default", m.pick(*m.rows(3, 4)), m.lead + m.random.choice([0, 1]), one))
 
 
 def _counted(m: Maker) -> None:
@@ -118,10 +136,9 @@ STEPS = [_unary, _binary, _binary, _fold, _scan, _view, _view, _product, _joined
 
 def random_rows(seed: int, steps: int) -> Graph:
     m = Maker(seed)
-    s = m.size
     for shape in m.shapes:
         m.keep(m.graph.add_input(TensorType(F32, shape, strides=None), f"x{len(m.values)}"))
-    m.graph.add_input(TensorType(torch.int64, (s,), strides=(1,)), "i")
+    m.graph.add_input(TensorType(torch.int64, m.rows(), strides=None), "i")
     m.keep(m.graph.add_input(TensorType(F32, (4, 4), strides=(4, 1)), "w", Source("parameter", "w")))
     m.keep(m.graph.add_input(TensorType(F32, (4,), strides=(1,)), "b", Source("parameter", "b")))
     for _ in range(steps):
@@ -135,7 +152,7 @@ def inputs_for(graph: Graph, size: int) -> list[torch.Tensor]:
     torch.manual_seed(size)
     inputs = []
     for value in graph.inputs:
-        shape = [dim if isinstance(dim, int) else size * (3 if "3" in str(dim) else 1) for dim in value.tensor.shape]
+        shape = [symbolic.evaluate(dim, {"s": size, "b": 2}) for dim in value.tensor.shape]
         if value.tensor.dtype is F32:
             inputs.append(torch.randn(shape))
         else:

@@ -1,31 +1,38 @@
 """Work over a symbolic number of rows, done a few rows at a time.
 
-A *row value* over symbol s has c*s entries along its first dim (c a number) and static other dims: in row-major order
-row r is one piece of it. A node is *row-wise* when rows of its results depend on the same rows of its operands, and on
-values that have no rows. `extract` takes maximal sets of such nodes out of a graph and puts a node in their place:
+A *unit* is a symbol, or several whose product counts: (s,), (b, s). A *row value* over a unit has it in its first
+dims, after dims of size 1: [b, s, ...], [1, s, ...], or multiplied, [3*b*s, ...]; its other dims are static. In
+row-major order each row is one piece of it. A node is *row-wise* when rows of its results depend on the same rows of
+its operands, and on values that have no rows. `extract` takes maximal sets of such nodes out of a graph and puts a
+node in their place:
 
-    results = rows(given*; size, chunks) {chunk*}      size: s; chunks: numbers of rows, falling, one region for each
+    results = rows(given*; size, chunks) {chunk*}
 
-A region takes the given row values, cut to its number of rows, and is static: it is scheduled like any other graph.
-The last chunk is moved back so that it ends with the last row: some rows are computed twice, with equal results.
+`size` is that of the unit, `chunks` are numbers of rows, falling, with a region for each. A region takes the given row
+values, cut to its number of rows, and is static: it is scheduled like any other graph. The last chunk is moved back so
+that it ends with the last row: some rows are computed twice, with equal results.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from monograph.ir import edit
 from monograph.ir.graph import Graph, Node, Operand, Value
 from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
-from monograph.ir.symbolic import Dim, Sum, Symbol, product
+from monograph.ir.symbolic import Dim, Sum, Symbol, product, substitute
 from monograph.ir.types import TensorType
 from monograph.ops import families, templates
 from monograph.schedule import roles
 from monograph.schedule.kernel import is_held
 
 __all__ = ["ROWS", "extract", "is_rows"]
+
+Unit: TypeAlias = tuple[Symbol, ...]
 
 ROWS = Op(
     "mono.rows",
@@ -42,32 +49,60 @@ def is_rows(node: Node) -> bool:
     return node.op is ROWS
 
 
-def per_row(value: Value, symbol: Symbol) -> Dim | None:
-    """Elements of `value` per row over `symbol`; None where it has no rows."""
-    if not isinstance(value.type, TensorType) or not value.type.rank or value.type.device != "cpu":
-        return None
-    first, *rest = value.type.shape
-    factor = 1 if first == symbol else _factor(first, symbol)
-    if factor is None or not all(isinstance(size, int) for size in rest) or value.type.dtype not in families.DTYPES:
-        return None
-    return factor * product(rest)
+@dataclass(frozen=True)
+class Rows:
+    """How a value hangs on a unit: its dims before `lead` are rows, each of `elements`."""
+
+    lead: int
+    elements: int
 
 
-def _factor(dim: Dim, symbol: Symbol) -> int | None:
-    if isinstance(dim, Sum) and not dim.constant and len(dim.terms) == 1:
-        (monomial, coefficient), = dim.terms
-        return coefficient if monomial == (symbol,) and coefficient > 0 else None
-    return None
+def rows_of(value: Operand, unit: Unit) -> Rows | None:
+    """None where `value` has no rows over `unit`."""
+    if not isinstance(value, Value) or not isinstance(value.type, TensorType) or value.type.device != "cpu":
+        return None
+    shape, size = value.type.shape, product(unit)
+    if value.type.dtype not in families.DTYPES:
+        return None
+    ones = next((d for d, dim in enumerate(shape) if dim != 1), len(shape))
+    if shape[ones:ones + len(unit)] == unit:
+        lead, factor = ones + len(unit), 1
+    else:
+        lead, factor = ones + 1, _factor(shape[ones], size) if ones < len(shape) else 0
+    rest = [dim for dim in shape[lead:] if isinstance(dim, int)]
+    return Rows(lead, factor * math.prod(rest)) if factor and len(rest) == len(shape) - lead else None
+
+
+def _factor(dim: Dim, size: Dim) -> int:
+    """c where `dim` is c times `size`, else 0."""
+    if dim == size:
+        return 1
+    if not isinstance(dim, Sum) or dim.constant or len(dim.terms) != 1:
+        return 0
+    (_, coefficient), = dim.terms
+    return coefficient if coefficient > 0 and dim == coefficient * size else 0
 
 
 @dataclass(eq=False)
 class _Set:
-    """Nodes over one symbol that may become one region; `after` are values that depend on it from outside."""
+    """Nodes over one unit that may become one region; `after` are values that depend on it from outside."""
 
-    symbol: Symbol
     nodes: list[Node] = field(default_factory=list)
+    made: set[Value] = field(default_factory=set)
     after: set[Value] = field(default_factory=set)
     told: set[str] = field(default_factory=set)         # symbols that such values tell
+
+    def add(self, node: Node) -> None:
+        self.nodes.append(node)
+        self.made.update(node.results)
+
+    def follow(self, node: Node, known: set[str]) -> None:
+        """`node`, outside, depends on the set."""
+        self.after.update(node.results)
+        self.told |= set().union(*(edit.symbols_in(value.type) for value in node.results)) - known
+
+    def is_read(self, node: Node) -> bool:
+        return not self.made.isdisjoint(node.reads)
 
     def is_after(self, node: Node) -> bool:
         """Does `node` depend on the set by way of nodes outside of it?"""
@@ -77,54 +112,56 @@ class _Set:
 def extract(graph: Graph) -> bool:
     """Put row nodes into `graph`, a copy of the user's."""
     done = False
-    for symbol in _symbols(graph):
-        for nodes in _sets(graph, symbol):
+    for unit in _units(graph):
+        for nodes in _sets(graph, unit):
             if sum(not node.op.has(Trait.VIEW) and not node.op.has(Trait.FACTORY) for node in nodes) >= FEWEST:
-                _replace(graph, symbol, nodes)
+                _replace(graph, unit, nodes)
                 done = True
     return done
 
 
-def _symbols(graph: Graph) -> list[Symbol]:
-    """Symbols that stand in the first dim of a value, in order."""
-    found: dict[str, Symbol] = {}
+def _units(graph: Graph) -> list[Unit]:
+    """Runs of symbols that the shapes of values begin with, long ones first."""
+    found: dict[Unit, None] = {}
     for value in (*graph.inputs, *(result for node in graph.nodes for result in node.results)):
-        if isinstance(value.type, TensorType) and value.type.rank and isinstance(value.type.shape[0], Symbol):
-            found.setdefault(value.type.shape[0].name, value.type.shape[0])
-    return list(found.values())
+        if isinstance(value.type, TensorType):
+            dims = itertools.dropwhile(lambda dim: dim == 1, value.type.shape)
+            unit = tuple(itertools.takewhile(lambda dim: isinstance(dim, Symbol), dims))
+            if unit and len(set(unit)) == len(unit):
+                found[unit] = None      # type: ignore[index]
+    return sorted(found, key=lambda unit: -len(unit))
 
 
-def _sets(graph: Graph, symbol: Symbol) -> list[list[Node]]:
+def _sets(graph: Graph, unit: Unit) -> list[list[Node]]:
     finished: list[list[Node]] = []
-    now = _Set(symbol)
-    members: set[Node] = set()
+    now = _Set()
+    names = {symbol.name for symbol in unit}
     for node in graph.nodes:
-        if _is_rowwise(node, symbol):
+        if _is_rowwise(node, unit):
             if now.is_after(node):
                 finished.append(now.nodes)
-                now, members = _Set(symbol), set()
-            now.nodes.append(node)
-            members.add(node)
-        elif now.is_after(node) or any(value.node in members for value in node.reads if value.node is not None):
-            now.after.update(node.results)
-            now.told |= set().union(*(edit.symbols_in(value.type) for value in node.results)) - {symbol.name}
+                now = _Set()
+            now.add(node)
+        elif now.is_after(node) or now.is_read(node):
+            now.follow(node, names)
     return [*finished, now.nodes]
 
 
 # ---- which nodes
 
-def _is_rowwise(node: Node, symbol: Symbol) -> bool:
+def _is_rowwise(node: Node, unit: Unit) -> bool:
     draws = node.op.has(Trait.RANDOM) and node.attributes.get("dropout_p") != 0.0
     if node.regions or node.op.effects - {Effect.RAISES} or draws or not node.results:
         return False
     rule = RULES.get("template" if node.op.name in templates.ANCHORS else families.family_of(node.op.name))
-    if rule is None or any(per_row(result, symbol) is None for result in node.results):
+    if rule is None or any(rows_of(result, unit) is None for result in node.results):
         return False
-    if any(is_held(value) and per_row(value, symbol) is None for value in node.inputs):
-        return False
-    if any(not is_held(value) and value.tensor.dtype not in families.DTYPES for value in node.inputs):
-        return False
-    return not _reads_number(node) and rule(node, symbol)
+    for value in node.inputs:
+        if is_held(value) and rows_of(value, unit) is None:
+            return False
+        if not is_held(value) and value.tensor.dtype not in families.DTYPES:
+            return False
+    return not _reads_number(node) and rule(node, unit)
 
 
 def _reads_number(node: Node) -> bool:
@@ -134,94 +171,103 @@ def _reads_number(node: Node) -> bool:
     return any(map(edit.symbols_in, entries))
 
 
-def _has_rows(value: Operand, symbol: Symbol) -> bool:
-    return isinstance(value, Value) and per_row(value, symbol) is not None
+def _lead(value: Operand, unit: Unit) -> int:
+    """How many dims of `value` are rows."""
+    rows = rows_of(value, unit)
+    return rows.lead if rows is not None else 0
 
 
-def _along(value: Value, result: Value, symbol: Symbol) -> bool:
+def _along(value: Value, result: Value, unit: Unit) -> bool:
     """Does `value`, broadcast to `result`, have its rows at those of the result, or no rows at all?"""
-    own, whole = value.tensor, result.tensor
-    if _has_rows(value, symbol):
-        return own.rank == whole.rank and own.shape[0] == whole.shape[0]
-    return own.rank < whole.rank or own.shape[0] == 1
+    own, whole, lead = value.tensor.shape, result.tensor.shape, _lead(result, unit)
+    missing, given = len(whole) - len(own), _lead(value, unit)
+    if given:
+        return given + missing == lead and own[:given] == whole[missing:lead]
+    return all(dim == 1 for dim in own[:max(0, lead - missing)])
 
 
-def _pointwise(node: Node, symbol: Symbol) -> bool:
-    return all(_along(value, node.results[0], symbol) for value in node.inputs)
+def _pointwise(node: Node, unit: Unit) -> bool:
+    return all(_along(value, node.results[0], unit) for value in node.inputs)
 
 
-def _fold(node: Node, symbol: Symbol) -> bool:
-    return _has_rows(node.inputs[0], symbol) and 0 not in roles.reduced_dims(node)
+def _inside(value: Value, unit: Unit, *dims: Any) -> bool:
+    """Has `value` rows, and are all `dims` within them?"""
+    lead, rank = _lead(value, unit), value.tensor.rank
+    return bool(lead) and all(isinstance(d, int) and d % rank >= lead for d in dims)
 
 
-def _view(node: Node, symbol: Symbol) -> bool:
-    operand, result = node.inputs[0], node.results[0]
-    if not _has_rows(operand, symbol):
-        return "expand" in node.op.name and _along(operand, result, symbol)
-    if node.op.name in IN_ORDER:
-        return per_row(operand, symbol) == per_row(result, symbol)
-    rank, attributes = operand.tensor.rank, node.attributes
-    if "dims" in attributes:
-        dims = attributes["dims"]
-        return bool(dims) and dims[0] % rank == 0
+def _fold(node: Node, unit: Unit) -> bool:
+    return _inside(node.inputs[0], unit, *roles.reduced_dims(node))
+
+
+def _view(node: Node, unit: Unit) -> bool:
+    operand, result, attributes = node.inputs[0], node.results[0], node.attributes
+    given, made = rows_of(operand, unit), rows_of(result, unit)
+    assert made is not None
+    if given is None or "implicit" in attributes:       # an expand
+        return "implicit" in attributes and _along(operand, result, unit)
     moved = [attributes[name] for name in ("dim", "dim0", "dim1", "dim2", "dimension") if name in attributes]
-    if not moved:
-        return "expand" in node.op.name and _along(operand, result, symbol)
-    return all(isinstance(d, int) and d % rank for d in moved)
+    alone = [operand.tensor.shape[d] == 1 or operand.tensor.shape == result.tensor.shape
+             for d in moved if isinstance(d, int) and operand.tensor.rank]
+    if node.op.name in IN_ORDER or (moved and len(alone) == len(moved) and all(alone)):
+        return given.elements == made.elements
+    if "dims" in attributes:
+        rank = operand.tensor.rank
+        return [d % rank for d in attributes["dims"][:given.lead]] == list(range(given.lead)) == list(range(made.lead))
+    return bool(moved) and _inside(operand, unit, *moved) and given.lead == made.lead
 
 
-def _move(node: Node, symbol: Symbol) -> bool:
-    dims = roles.moved_dims(node)
-    first = node.results[0].tensor.shape[0]
-    return dims is not None and 0 not in dims and all(
-        _has_rows(value, symbol) and value.tensor.shape[0] == first for value in node.inputs
-    )
+def _move(node: Node, unit: Unit) -> bool:
+    dims, lead = roles.moved_dims(node), _lead(node.results[0], unit)
+    first = node.results[0].tensor.shape[:lead]
+    return dims is not None and all(_inside(v, unit, *dims) and v.tensor.shape[:lead] == first for v in node.inputs)
 
 
-def _gather(node: Node, symbol: Symbol) -> bool:
-    x, result = node.inputs[0], node.results[0]
+def _gather(node: Node, unit: Unit) -> bool:
+    x, lead = node.inputs[0], _lead(node.results[0], unit)
     if "padding_idx" in node.attributes:        # an embedding: rows of indices
         table, indices = node.inputs
-        return not _has_rows(table, symbol) and _has_rows(indices, symbol) \
-            and indices.tensor.shape[0] == result.tensor.shape[0]
+        same = indices.tensor.shape[:lead] == node.results[0].tensor.shape[:lead]
+        return not _lead(table, unit) and _lead(indices, unit) == lead and same
     dim = node.attributes.get("dim")
-    if not isinstance(dim, int) or not _has_rows(x, symbol) or not dim % x.tensor.rank:
+    if dim is None or not _inside(x, unit, dim):
         return False
     indices = node.inputs[1]
-    return indices.tensor.shape[:1] == x.tensor.shape[:1] if _has_rows(indices, symbol) else indices.tensor.rank < 2
+    return indices.tensor.shape[:lead] == x.tensor.shape[:lead] if _lead(indices, unit) else indices.tensor.rank < 2
 
 
-def _window(node: Node, symbol: Symbol) -> bool:
+def _window(node: Node, unit: Unit) -> bool:
     dims = int(next(c for c in node.op.name if c.isdigit()))
-    return _has_rows(node.inputs[0], symbol) and node.inputs[0].tensor.rank == dims + 2
+    return _lead(node.inputs[0], unit) == 1 and node.inputs[0].tensor.rank == dims + 2
 
 
-def _constant(node: Node, symbol: Symbol) -> bool:
+def _constant(node: Node, unit: Unit) -> bool:
     return "size" in node.attributes and "fill_value" in node.attributes
 
 
-def _template(node: Node, symbol: Symbol) -> bool:
+def _template(node: Node, unit: Unit) -> bool:
     capability = templates.ANCHORS[node.op.name]
     result = node.results[0]
-    if result.tensor.dtype not in capability.dtypes:
-        return False
     operands = {role: node.operand(name) for role, name in capability.roles.items()}
-    first, *others = (role for role in capability.roles if role in ("a", "b", "x", "w", "q", "k", "v"))
-    lead = operands[first]
-    if not isinstance(lead, Value) or not _has_rows(lead, symbol) or lead.tensor.shape[0] != result.tensor.shape[0]:
+    first, *others = (operands[role] for role in capability.roles if role in ("a", "b", "x", "w", "q", "k", "v"))
+    lead = _lead(result, unit)
+    if result.tensor.dtype not in capability.dtypes or not isinstance(first, Value) or _lead(first, unit) != lead:
         return False
-    if first == "x" and lead.tensor.rank != operands["w"].tensor.rank:      # type: ignore[union-attr]
+    if first.tensor.shape[:lead] != result.tensor.shape[:lead] or (lead > 1 and capability.packed != "b"):
         return False
-    for role in others:
-        value = operands[role]
-        batched = first == "q" or (role == "b" and isinstance(value, Value) and value.tensor.rank == 3)
-        same = _has_rows(value, symbol) and value.tensor.shape[0] == lead.tensor.shape[0]   # type: ignore[union-attr]
-        if same is not batched or (not batched and _has_rows(value, symbol)):
+    batched = capability.packed is None or (result.tensor.rank == 3 and lead == 1 and node.op.name in BATCHED)
+    weight = others[0] if others else None
+    if capability.template == "conv" and not (isinstance(weight, Value) and weight.tensor.rank == first.tensor.rank):
+        return False
+    for value in others:
+        same = isinstance(value, Value) and _lead(value, unit) == lead and value.tensor.shape[:lead] == \
+            first.tensor.shape[:lead]
+        if same is not batched or (not batched and _lead(value, unit)):
             return False
     free = [operands[role] for role in ("bias", "mask") if isinstance(operands.get(role), Value)]
-    if first == "x":
-        return not any(_has_rows(value, symbol) for value in free)
-    return all(_along(value, result, symbol) for value in free)     # type: ignore[arg-type]
+    if capability.template == "conv":
+        return not any(_lead(value, unit) for value in free)
+    return all(_along(value, result, unit) for value in free)     # type: ignore[arg-type]
 
 
 IN_ORDER = frozenset(f"aten.{name}" for name in (
@@ -229,7 +275,8 @@ IN_ORDER = frozenset(f"aten.{name}" for name in (
     "unflatten.int", "squeeze.default", "squeeze.dim", "squeeze.dims", "unsqueeze.default", "alias.default",
     "detach.default", "lift_fresh.default",
 ))
-RULES: dict[str, Callable[[Node, Symbol], bool]] = {
+BATCHED = frozenset({"aten.bmm.default", "aten.baddbmm.default"})
+RULES: dict[str, Callable[[Node, Unit], bool]] = {
     "pointwise": _pointwise, "reduction": _fold, "scan": _fold, "view": _view, "map": _move, "gather": _gather,
     "window": _window, "constant": _constant, "template": _template,
 }
@@ -237,27 +284,27 @@ RULES: dict[str, Callable[[Node, Symbol], bool]] = {
 
 # ---- the region
 
-def _replace(graph: Graph, symbol: Symbol, nodes: list[Node]) -> None:
+def _replace(graph: Graph, unit: Unit, nodes: list[Node]) -> None:
     inside = set(nodes)
     reads = dict.fromkeys(value for node in nodes for value in node.inputs)
     given = [value for value in reads if value.node not in inside and is_held(value)]
     made = [result for node in nodes for result in node.results]
     seen = set(graph.outputs).union(*(node.reads for node in graph.nodes if node not in inside))
     results = [value for value in made if value in seen]
-    chunks = _chunks(symbol, made)
-    regions = [_region(symbol, rows, nodes, given, results) for rows in chunks]
-    attributes = {"size": symbol, "chunks": chunks}
+    chunks = _chunks(rows.elements for value in made if (rows := rows_of(value, unit)) is not None)
+    regions = [_region(unit, count, nodes, given, results) for count in chunks]
+    attributes = {"size": product(unit), "chunks": chunks}
     types = [value.type for value in results]
-    rows = Node(ROWS, (tuple(given),), attributes, types, regions=regions, loc=nodes[0].loc)
-    for old, new in zip(results, rows.results, strict=True):
+    node = Node(ROWS, (tuple(given),), attributes, types, regions=regions, loc=nodes[0].loc)
+    for old, new in zip(results, node.results, strict=True):
         new.name = old.name
-    _insert(graph, rows, nodes)
-    graph.replace(dict(zip(results, rows.results, strict=True)))
+    _insert(graph, node, nodes, {symbol.name for symbol in unit})
+    graph.replace(dict(zip(results, node.results, strict=True)))
 
 
-def _chunks(symbol: Symbol, made: Iterable[Value]) -> tuple[int, ...]:
-    """Numbers of rows, falling to one."""
-    widest = max(int(per_row(value, symbol) or 1) for value in made)     # type: ignore[arg-type]
+def _chunks(elements: Iterable[int]) -> tuple[int, ...]:
+    """Numbers of rows, falling to one; `elements` are those of a row of each value."""
+    widest = max(elements)
     rows = MOST_ROWS
     while rows > 1 and rows * widest > ELEMENTS:
         rows //= STEP
@@ -268,35 +315,38 @@ def _chunks(symbol: Symbol, made: Iterable[Value]) -> tuple[int, ...]:
     return tuple(chunks)
 
 
-def _region(symbol: Symbol, rows: int, nodes: list[Node], given: list[Value], results: list[Value]) -> Graph:
+def _region(unit: Unit, rows: int, nodes: list[Node], given: list[Value], results: list[Value]) -> Graph:
+    """The nodes for `rows` rows: the last symbol of the unit counts them, the others are 1."""
+    sizes: dict[str, Dim] = {symbol.name: 1 for symbol in unit}
+    sizes[unit[-1].name] = rows
     region = Graph(f"rows{rows}")
     mapping: dict[Value, Value] = {}
     for value in given:
-        first, *rest = value.tensor.shape
-        factor = _factor(first, symbol) or 1
-        mapping[value] = region.add_input(TensorType(value.tensor.dtype, (factor * rows, *rest)), value.name)
+        shape = tuple(substitute(dim, sizes) for dim in value.tensor.shape)
+        mapping[value] = region.add_input(TensorType(value.tensor.dtype, shape), value.name)
     region.nodes = [edit.copy_node(node, mapping) for node in nodes]
     region.outputs = [mapping[value] for value in results]
-    edit.substitute(region, {symbol.name: rows})
+    edit.substitute(region, sizes)
     for node in region.nodes:
         for result in node.results:
             result.type = replace(result.tensor, strides=None)
     return region
 
 
-def _insert(graph: Graph, rows: Node, nodes: list[Node]) -> None:
+def _insert(graph: Graph, rows: Node, nodes: list[Node], known: set[str]) -> None:
     """Put `rows` in the place of the last of `nodes`; what depends on them and stands before comes after."""
+    group = _Set()
+    for node in nodes:
+        group.add(node)
     inside = set(nodes)
     last = max(place for place, node in enumerate(graph.nodes) if node in inside)
     moved: list[Node] = []
     kept: list[Node] = []
-    group = _Set(rows.attributes["size"], nodes)
     for node in graph.nodes[:last + 1]:
         if node in inside:
             continue
-        if group.is_after(node) or any(value.node in inside for value in node.reads if value.node is not None):
-            group.after.update(node.results)
-            group.told |= set().union(*(edit.symbols_in(value.type) for value in node.results)) - {group.symbol.name}
+        if group.is_after(node) or group.is_read(node):
+            group.follow(node, known)
             moved.append(node)
         else:
             kept.append(node)

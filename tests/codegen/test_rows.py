@@ -150,3 +150,35 @@ def test_random_rows(seed, steps):
         inputs = inputs_for(graph, size)
         for got, wanted in zip(executable.run(inputs), evaluate(graph, inputs), strict=True):
             torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-3, equal_nan=True)
+
+
+def test_batch_and_sequence_of_any_size():
+    """All but the attention is native: rows of (batch, sequence) before it and after it."""
+    graph = parse("""
+graph {
+    symbol b: 1..
+    symbol s: 1..
+    input %i: i64[b, s, strides=[s, 1]]
+    input %e: f32[50, 16, strides=[16, 1]] = parameter e
+    input %w: f32[16, 16, strides=[16, 1]] = parameter w
+    input %n: f32[16, strides=[1]] = parameter n
+    %x: f32[b, s, 16] = aten.embedding.default(%e, %i)
+    %h: f32[b, s, 16] = aten.linear.default(%x, %w, %n)
+    %q: f32[b, s, 4, 4] = aten.view.default(%h, size=[b, s, 4, 4])
+    %t: f32[b, 4, s, 4] = aten.transpose.int(%q, 1, 2)
+    %o: f32[b, 4, s, 4] = aten.scaled_dot_product_attention.default(%t, %t, %t, is_causal=True)
+    %u: f32[b, s, 4, 4] = aten.transpose.int(%o, 1, 2)
+    %v: f32[b, s, 16] = aten.reshape.default(%u, shape=[b, s, 16])
+    %a: f32[b, s, 16] = aten.add.Tensor(%v, %x)
+    %y, %m, %r = aten.native_layer_norm.default(%a, normalized_shape=[16], weight=%n, bias=%n, eps=1e-05)
+    %z: f32[b, s, 16] = aten.linear.default(%y, %w, %n)
+    %g: f32[b, s, 16] = aten.gelu.default(%z)
+    return %g
+}
+""")
+    run(graph, pipeline())
+    weights = [torch.randn(50, 16), torch.randn(16, 16), torch.randn(16)]
+    program = check(graph, *([torch.randint(0, 50, size), *weights] for size in ((1, 1), (2, 7), (3, 65))))
+    assert [step.label for step in python_steps(program)] == [
+        "rows", "transpose", "scaled_dot_product_attention", "transpose", "rows",
+    ]
