@@ -19,13 +19,23 @@ __all__ = [
 
 def symbols_in(entry: object) -> set[str]:
     """Names of the symbols in an attribute, operand slot, Dim or type (values stand for nothing here)."""
-    if isinstance(entry, Expr):
-        return set(free_symbols(entry))
+    found: set[str] = set()
+    _collect(entry, found)
+    return found
+
+
+def _collect(entry: object, found: set[str]) -> None:
     if isinstance(entry, tuple):
-        return set().union(*map(symbols_in, entry))
-    if isinstance(entry, TensorType):
-        return symbols_in(entry.shape) | symbols_in(entry.strides or ())
-    return {entry.symbol} if isinstance(entry, ScalarType) and entry.symbol is not None else set()
+        for part in entry:
+            if type(part) is not int:
+                _collect(part, found)
+    elif isinstance(entry, Expr):
+        found.update(free_symbols(entry))
+    elif isinstance(entry, TensorType):
+        _collect(entry.shape, found)
+        _collect(entry.strides, found)
+    elif isinstance(entry, ScalarType) and entry.symbol is not None:
+        found.add(entry.symbol)
 
 
 def symbols_told(type: Type) -> set[str]:
@@ -39,8 +49,12 @@ def symbols_told(type: Type) -> set[str]:
 
 def symbols_read(node: Node) -> set[str]:
     """Names of the symbols that running `node` needs: in operands, attributes and types of its results and regions."""
-    entries = [*node.operands, *node.attributes.values(), *(value.type for value in node.results)]
-    found = set().union(*map(symbols_in, entries))
+    found: set[str] = set()
+    _collect(node.operands, found)
+    for attribute in node.attributes.values():
+        _collect(attribute, found)
+    for value in node.results:
+        _collect(value.type, found)
     for region in node.regions:
         found.update(*(symbols_in(value.type) for value in region.inputs), *map(symbols_read, region.nodes))
     return found

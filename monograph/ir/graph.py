@@ -12,6 +12,7 @@ are told by `ir.boundary`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -120,8 +121,8 @@ class Node:
     @property
     def reads(self) -> list[Value]:
         """Every value the node uses, those its regions see around them included; each once, operands first."""
-        captured = [value for region in self.regions for value in region.free_values()]
-        return list(dict.fromkeys([*self.inputs, *captured]))
+        captured = (value for region in self.regions for value in region.free_values())
+        return list(dict.fromkeys(itertools.chain(flatten_operands(self.operands), captured)))
 
     def operand(self, name: str) -> Operand:
         """The operand slot of the parameter called `name`."""

@@ -29,19 +29,23 @@ def dce(graph: Graph) -> bool:
 def _clean(graph: Graph) -> bool:
     """Sweep until nothing is left to remove: what dies in a region may free what the blocks around it make."""
     changed = False
-    while _sweep(graph, set(), set()):
+    while _sweep(graph, set(), (), graph.symbols):
         changed = True
         if not any(node.regions for node in graph.nodes):
             break
     return changed
 
 
-def _sweep(graph: Graph, symbols: set[str], known: Collection[str]) -> bool:
-    """Backwards over the block. `symbols` are what is used after it and grow to what it uses; `known`, told outside."""
+def _sweep(graph: Graph, symbols: set[str], known: Collection[str], names: Collection[str]) -> bool:
+    """Backwards over the block. `symbols` are what is used after it and grow to what it uses; `known`, told outside.
+    `names`: all symbols of the graph."""
     live = set(graph.outputs)
-    symbols |= set().union(*(symbols_in(value.type) for value in graph.outputs))
-    tells = tellers(graph, known)
-    inside = set(known).union(*(symbols_in(value.type) for value in graph.inputs), *tells.values())     # at the end
+    tells: dict[Value, set[str]] = {}
+    inside = set(known)
+    if names:
+        symbols |= set().union(*(symbols_in(value.type) for value in graph.outputs))
+        tells = tellers(graph, known)
+        inside.update(*(symbols_in(value.type) for value in graph.inputs), *tells.values())     # at the end
 
     def is_live(result: Value) -> bool:
         return result in live or not symbols.isdisjoint(tells.get(result, ()))
@@ -49,15 +53,17 @@ def _sweep(graph: Graph, symbols: set[str], known: Collection[str]) -> bool:
     kept = []
     changed = False
     for node in reversed(graph.nodes):
-        inside = inside.difference(*(tells.get(result, ()) for result in node.results))
+        if names:
+            inside = inside.difference(*(tells.get(result, ()) for result in node.results))
         if is_pure(node) and not any(map(is_live, node.results)):
             changed = True
             continue
         changed |= prune(node, is_live)
         for region in node.regions:
-            changed |= _sweep(region, symbols, inside)
+            changed |= _sweep(region, symbols, inside, names)
         live.update(node.reads)
-        symbols |= symbols_read(node)
+        if names:
+            symbols |= symbols_read(node)
         kept.append(node)
     if len(kept) < len(graph.nodes):
         graph.nodes[:] = reversed(kept)

@@ -5,14 +5,14 @@ What depends on weights alone is computed once, when the weights change, instead
     %t = aten.mul.Tensor(%weight, %scale)             moves to the prologue
     %y = aten.mm.default(%x, %t)                      reads it as a `derived` input
 
-Views stay where they are, because they cost nothing; so does anything that would grow out of
+Regions give theirs too. Views stay where they are, because they cost nothing; so does anything that would grow out of
 proportion (see `LIMIT`). Inputs that the program itself writes to (running statistics in training)
 change at every call and are no weights here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from monograph.ir.edit import symbols_read
 from monograph.ir.graph import Graph, Node, Source, Value, map_operand
@@ -32,8 +32,8 @@ def fold(graph: Graph, *, written: Collection[int] = ()) -> bool:
         if source.is_weight and position not in written
     }
     nodes = []
-    for node in graph.nodes:
-        if _foldable(node) and all(value in constant for value in node.inputs):
+    for node in graph.walk():
+        if all(value in constant for value in node.inputs) and _foldable(node):
             nodes.append(node)
             constant.update(node.results)
     frontier = _frontier(graph, set(nodes))
@@ -52,17 +52,20 @@ def _foldable(node: Node) -> bool:
 def _frontier(graph: Graph, nodes: set[Node]) -> list[Value]:
     """Values worth keeping: made by folded nodes, read by others, views peeled off."""
     wanted: dict[Value, None] = {}
-    for node in graph.nodes:
-        if node in nodes:
-            continue
-        for value in node.inputs:
+    for block in _blocks(graph):
+        for node in block.nodes:
+            if node not in nodes:
+                for value in node.inputs:
+                    _peel(value, nodes, wanted)
+        for value in block.outputs:
             _peel(value, nodes, wanted)
-        for region in node.regions:
-            for value in region.free_values():
-                _peel(value, nodes, wanted)
-    for value in graph.outputs:
-        _peel(value, nodes, wanted)
     return list(wanted)
+
+
+def _blocks(graph: Graph) -> Iterator[Graph]:
+    yield graph
+    for node in graph.walk():
+        yield from node.regions
 
 
 def _peel(value: Value, nodes: set[Node], wanted: dict[Value, None]) -> None:

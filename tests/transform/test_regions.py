@@ -11,6 +11,7 @@ from monograph.ops.text import parse
 from monograph.transform.bypass import bypass
 from monograph.transform.cse import cse
 from monograph.transform.dce import dce
+from monograph.transform.fold import fold
 from monograph.transform.hoist import hoist
 from monograph.transform.propagate import propagate
 from monograph.transform.select import HEAVY, LIMIT, select
@@ -579,3 +580,41 @@ def test_a_size_that_was_read_stays_in_its_loop():
     ).replace("symbol t", "symbol u: 0..\n symbol t"))
     verify(graph)
     assert not hoist(graph)
+
+
+# --- fold ---------------------------------------------------------------------------------------
+
+def test_weights_alone_leave_regions_for_the_prologue():
+    graph = read("""graph {
+        input %x: f32[2]
+        input %w: f32[2] = parameter "w"
+        input %p: bool[]
+        %a = mono.cond(%p) {
+            then {
+                %e = aten.exp.default(%w)
+                %b = aten.add.Tensor(%x, %e)
+                return %b
+            }
+            otherwise {
+                %n = aten.neg.default(%w)
+                return %n
+            }
+        }
+        return %a
+    }""")
+    assert fold(graph)
+    dce(graph)
+    verify(graph)
+    assert ops(graph.prologue) == ["exp.default", "neg.default"]
+    assert [ops(region) for region in graph.nodes[0].regions] == [["add.Tensor"], []]
+
+
+def test_what_has_a_size_known_at_run_time_is_not_folded():
+    graph = read("""graph {
+        symbol n: 0..
+        input %x: f32[n]
+        %a = mono.scalar(n)
+        %b = aten.full.default([2], n)
+        return %a, %b
+    }""")
+    assert not fold(graph)
