@@ -6,7 +6,7 @@ number other than zero: `is_pure` and `may_raise` know, where `Node.is_pure` mus
 
 from __future__ import annotations
 
-from monograph.ir.graph import Node
+from monograph.ir.graph import Node, Value
 from monograph.ir.op import Effect, Trait
 
 __all__ = ["is_pure", "may_raise"]
@@ -21,6 +21,8 @@ def may_raise(node: Node) -> bool:
     if node.results[0].tensor.dtype.is_floating_point:
         return False
     divisor = node.operands[1] if len(node.operands) > 1 else node.attributes.get("other")
+    if isinstance(divisor, Value) and divisor.node is not None and divisor.node.op.name == "aten.full.default":
+        divisor = divisor.node.attributes["fill_value"]
     return not isinstance(divisor, (int, float)) or divisor == 0
 
 

@@ -12,6 +12,7 @@ from monograph.transform.cse import cse
 from monograph.transform.dce import dce
 from monograph.transform.fold import fold
 from monograph.transform.hoist import hoist
+from monograph.transform.literals import literals
 from monograph.transform.propagate import propagate
 from monograph.transform.runner import Pass
 from monograph.transform.select import select
@@ -30,8 +31,8 @@ def pipeline(*, written: Collection[int] = (), derive: bool = True) -> list[Pass
     """
     clean = [Pass("simplify", simplify), Pass("cse", cse), Pass("dce", dce)]
     regions = [
-        Pass("propagate", propagate), Pass("unroll", unroll), Pass("propagate", propagate), Pass("cse", cse),
-        Pass("bypass", bypass), Pass("hoist", hoist), Pass("bypass", bypass), Pass("select", select),
+        Pass("propagate", propagate), Pass("unroll", unroll), Pass("propagate", propagate), Pass("literals", literals),
+        Pass("cse", cse), Pass("bypass", bypass), Pass("hoist", hoist), Pass("bypass", bypass), Pass("select", select),
     ]
     weights = [
         Pass("fold_conv_bn", functools.partial(fold_conv_bn, written=written)),

@@ -7,6 +7,7 @@ reassociates floating point, and `x + 0.0` stays, because it turns -0.0 into 0.0
 from __future__ import annotations
 
 import math
+from typing import TypeGuard
 
 import torch
 
@@ -16,7 +17,7 @@ from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
 from monograph.transform.rewrite import Rule, rewrite
 
-__all__ = ["RULES", "simplify"]
+__all__ = ["RULES", "is_full", "simplify"]
 
 
 def simplify(graph: Graph) -> bool:
@@ -130,11 +131,15 @@ def _flag(node: Node, builder: Builder) -> Value | None:
     return None
 
 
+def is_full(operand: object) -> TypeGuard[Value]:
+    """A constant whose elements are all one number that stands in the graph."""
+    return isinstance(operand, Value) and operand.node is not None and operand.node.op.name == "aten.full.default" \
+        and isinstance(operand.node.attributes["fill_value"], (bool, int, float))
+
+
 def _uniform(operand: object) -> bool | None:
     """The bool that all elements of a constant are."""
-    if not isinstance(operand, Value) or operand.node is None or operand.node.op.name != "aten.full.default":
-        return None
-    return bool(operand.node.attributes["fill_value"])
+    return bool(operand.node.attributes["fill_value"]) if is_full(operand) and operand.node is not None else None
 
 
 def _is_shaped(result: TensorType, operand: object) -> bool:

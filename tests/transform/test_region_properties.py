@@ -17,6 +17,7 @@ from monograph.transform.cse import cse
 from monograph.transform.dce import dce
 from monograph.transform.fold import fold
 from monograph.transform.hoist import hoist
+from monograph.transform.literals import literals
 from monograph.transform.pipeline import pipeline
 from monograph.transform.propagate import propagate
 from monograph.transform.runner import run
@@ -53,7 +54,7 @@ def check(graph: Graph, transform: Callable[[Graph], object], *, exact: bool = T
             assert all(torch.equal(a.signbit(), b.signbit()) for a, b in zip(actual, expected, strict=True))
 
 
-PASSES = [dce, cse, simplify, fold, propagate, bypass, hoist, select, unroll, sink]
+PASSES = [dce, cse, simplify, fold, propagate, bypass, hoist, select, unroll, sink, literals]
 quick = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )

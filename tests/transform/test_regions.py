@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from monograph.ir.graph import Graph, Node
+from monograph.ir.printer import print_graph
 from monograph.ir.verifier import verify
 from monograph.ops import infer
 from monograph.ops.text import parse
@@ -13,6 +14,7 @@ from monograph.transform.cse import cse
 from monograph.transform.dce import dce
 from monograph.transform.fold import fold
 from monograph.transform.hoist import hoist
+from monograph.transform.literals import literals
 from monograph.transform.propagate import propagate
 from monograph.transform.select import HEAVY, LIMIT, select
 from monograph.transform.simplify import simplify
@@ -618,3 +620,37 @@ def test_what_has_a_size_known_at_run_time_is_not_folded():
         return %a, %b
     }""")
     assert not fold(graph)
+
+
+# --- literals -----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("line", "made"), [
+    ("aten.add.Tensor(%one, %i)", "%y: i64[] = aten.add.Tensor(%i, 1)"),
+    ("aten.sub.Tensor(%i, %one, alpha=2)", "%y: i64[] = aten.sub.Tensor(%i, 1, alpha=2)"),
+    ("aten.lt.Tensor(%i, %one)", "%y: bool[] = aten.lt.Scalar(%i, other=1)"),
+    ("aten.remainder.Tensor(%i, %one)", "%y: i64[] = aten.remainder.Scalar(%i, other=1)"),
+    ("aten.sub.Tensor(%one, %i)", "%y: i64[] = aten.sub.Tensor(%one, %i)"),
+    ("aten.add.Tensor(%x, %one)", "%y: f32[2] = aten.add.Tensor(%x, %one)"),
+    ("aten.add.Tensor(%short, %one)", "%y: i64[] = aten.add.Tensor(%short, %one)"),
+])
+def test_integer_constants_are_written_as_numbers(line: str, made: str):
+    graph = read(f"""graph {{
+        input %i: i64[]
+        input %x: f32[2]
+        input %short: i32[]
+        %one = aten.full.default([], 1, dtype=i64)
+        %y = {line}
+        return %y
+    }}""")
+    literals(graph)
+    dce(graph)
+    verify(graph, infer.result_types)
+    assert made in str(print_graph(graph))
+
+
+def test_a_division_by_a_known_number_may_move():
+    graph = read(LOOP.replace("RETURN", "return %a, %b").replace(
+        "%e = aten.mul.Tensor(%c, 2)", "%two = aten.full.default([], 2, dtype=i64)\n"
+        "%r = aten.remainder.Tensor(%n, %two)\n %e = aten.mul.Tensor(%c, %r)"))
+    assert hoist(graph)
+    assert ops(graph) == ["full.default", "remainder.Tensor", "mono.while"]
