@@ -48,6 +48,7 @@ Arrange = Callable[[Block], list[Part]]
 class Flat:
     items: list[Item] = field(default_factory=list)
     loops: list[tuple[int, int]] = field(default_factory=list)      # ranges of items that repeat, inner ones first
+    arms: list[tuple[int, int, int]] = field(default_factory=list)  # of conds: [first, second) or [second, third) runs
     homes: dict[Value, Value] = field(default_factory=dict)
     layouts: dict[Value, Layout] = field(default_factory=dict)      # of the copies made here
     roles: dict[Node, Role] = field(default_factory=dict)
@@ -59,6 +60,13 @@ class Flat:
         while value in self.homes:
             value = self.homes[value]
         return value
+
+    def may_follow(self, early: int, late: int) -> bool:
+        """Within the block at hand, may item `late` run after item `early`?"""
+        if any(start <= early < end and start <= late < end for start, end in self.loops):
+            return True         # in the next round
+        apart = any(first <= early < second <= late < third for first, second, third in self.arms)
+        return late > early and not apart
 
     def extended(self, first: int, last: int) -> tuple[int, int]:
         """The life of a value used from item `first` to item `last`: all of every loop that only a part of it is in."""
@@ -103,6 +111,7 @@ class _Flattener:
             )
         branch = Branch(part.node, part.predicate)
         items.append(branch)
+        first = len(items)
         self.block(then)
         self.move(part.node, zip(then.returns, results, strict=True), results)
         jump = Jump(part.node)
@@ -112,6 +121,7 @@ class _Flattener:
         self.block(otherwise)
         self.move(part.node, zip(otherwise.returns, results, strict=True), results)
         jump.target = len(items)
+        self.flat.arms.append((first, branch.target, jump.target))
 
     def rows(self, part: Control) -> None:
         flat, node = self.flat, part.node
@@ -191,19 +201,22 @@ class _Flattener:
         flat.items.append(Fused([node], [value], [node.result], Domain(shape_of(value))))
 
     def may_write_over(self, value: Value, carried: Value, start: int) -> bool:
+        """Is `carried` nowhere read after, or while, `value` is written, but at the element being written?"""
         flat = self.flat
-        born, _ = self.life(value, start)
-        _, dies = self.life(carried, start)
-        if dies < born:
-            return True
-        item = flat.items[born]
-        return dies == born and overwrites(flat.roles, item, value, carried, flat.layouts)
+        mine, other = flat.home(value), flat.home(carried)
+        writes = [at for at, item in enumerate(flat.items[start:], start) if _has(flat, item.outputs, mine)]
+        reads = [at for at, item in enumerate(flat.items[start:], start) if _has(flat, item.inputs, other)]
+        for write, read in itertools.product(writes, reads):
+            if read == write and not flat.may_follow(write, read):
+                item = flat.items[write]
+                stored = next(v for v in item.outputs if flat.home(v) is mine)
+                taken = next(v for v in item.inputs if flat.home(v) is other)
+                if not overwrites(flat.roles, item, stored, taken, flat.layouts):
+                    return False
+            elif flat.may_follow(write, read):
+                return False
+        return True
 
-    def life(self, value: Value, start: int) -> tuple[int, int]:
-        """The first and last item from `start` on that uses the memory of `value`; before `start` where none does."""
-        flat, home = self.flat, self.flat.home(value)
-        used = [
-            at for at, item in enumerate(flat.items[start:], start)
-            if any(flat.home(other) is home for other in itertools.chain(item.inputs, item.outputs))
-        ]
-        return flat.extended(used[0], used[-1]) if used else (start - 1, start - 1)
+
+def _has(flat: Flat, values: Iterable[Value], home: Value) -> bool:
+    return any(flat.home(value) is home for value in values)
