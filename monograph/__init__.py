@@ -15,11 +15,14 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
+from monograph import registration
+
 if TYPE_CHECKING:
     from monograph.api import capture as capture
     from monograph.api import compile as compile
     from monograph.api import disable as disable
     from monograph.api import refresh as refresh
+    from monograph.api import reset as reset
     from monograph.tools.explain import explain as explain
     from monograph.tools.verify import verify as verify
 
@@ -27,7 +30,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "capture": "monograph.api", "compile": "monograph.api", "disable": "monograph.api",
-    "refresh": "monograph.api",
+    "refresh": "monograph.api", "reset": "monograph.api",
     "explain": "monograph.tools.explain", "verify": "monograph.tools.verify",
     **dict.fromkeys(
         ("CaptureError", "CompileError", "DataDependentError", "DeviceError", "InputError", "MismatchError",
@@ -68,3 +71,4 @@ class _Package(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+registration.announce()

@@ -21,10 +21,11 @@ from monograph import config, module
 from monograph.build import build, capture_call
 from monograph.capture.captured import Captured
 from monograph.config import Options
-from monograph.dispatch import Dispatcher, Recompile, TraceFailed, check_devices
+from monograph.dispatch import Dispatcher, Recompile, TraceFailed, check_devices, known
 from monograph.errors import InputError
+from monograph.torch_backend import forget_warnings
 
-__all__ = ["CompiledFunction", "capture", "compile", "disable", "dispatcher_of", "refresh"]
+__all__ = ["CompiledFunction", "capture", "compile", "disable", "dispatcher_of", "refresh", "reset"]
 
 
 class CompiledFunction:
@@ -118,6 +119,13 @@ def refresh(compiled: Any) -> None:
         for half in entry.report.halves.values():
             if half.executable is not None:
                 half.executable.refresh()
+
+
+def reset() -> None:
+    """Forget every compiled version, refusal and warning, as if nothing had been called yet."""
+    forget_warnings()
+    for dispatcher in list(known):
+        dispatcher.reset()
 
 
 def dispatcher_of(target: Any) -> Dispatcher | None:

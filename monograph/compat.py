@@ -38,7 +38,7 @@ __all__ = [
     "below_autograd", "composite_kernel", "current_backward_sequence", "decomposition", "device_modes",
     "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu", "fake_from_storage",
     "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
-    "global_module_hooks", "gradient_edge", "impl_address", "is_composite", "is_plain", "kernels_only",
+    "global_module_hooks", "gradient_edge", "impl_address", "is_composite", "is_plain", "is_static_input", "kernels_only",
     "last_sequence", "llvmlite_library", "no_inference_mode", "no_torch_function", "overload", "plain_torch",
     "quiet_fakes", "run_fake", "schema_arguments", "set_grad_enabled", "set_version", "storage_address",
     "storage_id", "storage_reference", "storage_size", "symbolic_fake_mode", "tensor_guards", "version",
@@ -337,6 +337,11 @@ def llvmlite_library() -> Any:
         return ctypes.CDLL(name)
     except OSError:
         return None
+
+
+def is_static_input(tensor: torch.Tensor) -> bool:
+    """Whether Dynamo took the tensor from an attribute of a module."""
+    return hasattr(tensor, "_dynamo_static_input_type")    # 2.13
 
 
 def negative_view(tensor: torch.Tensor) -> torch.Tensor:

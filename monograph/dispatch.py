@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -27,7 +28,7 @@ from monograph.capture.readset_hooks import LOCK
 from monograph.config import Options
 from monograph.errors import CaptureError, DeviceError, UnsupportedError, WrongPath
 
-__all__ = ["Call", "Dispatcher", "Entry", "Recompile", "TraceFailed"]
+__all__ = ["Call", "Dispatcher", "Entry", "Recompile", "TraceFailed", "known"]
 
 Call: TypeAlias = Callable[[list[Any], tuple[Any, ...], dict[str, Any]], Any]     # (leaves, args, kwargs) -> result
 
@@ -67,7 +68,7 @@ class Recompile:
         return "; or ".join(", ".join(reasons[:3]) or "unknown" for reasons in self.reasons)
 
 
-@dataclass
+@dataclass(eq=False)
 class Dispatcher:
     """Calls like `function`. `build(function, args, kwargs, options) -> Entry` compiles."""
 
@@ -80,6 +81,16 @@ class Dispatcher:
     refused: set[Any] = field(default_factory=set)
     streak: int = 0
     warned: bool = False
+
+    def __post_init__(self) -> None:
+        known.add(self)
+
+    def reset(self) -> None:
+        """As before the first call."""
+        with LOCK:
+            self.entries, self.streak, self.warned = (), 0, False
+            self.recompiles.clear()
+            self.refused.clear()
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         for entry in self.entries:
@@ -189,6 +200,9 @@ class Dispatcher:
         self.recompiles.append(recompile)
         if "recompiles" in self.options.log:
             print(f"[monograph] recompiling {self.name}: {recompile}", file=sys.stderr)
+
+
+known: weakref.WeakSet[Dispatcher] = weakref.WeakSet()       # every dispatcher there is
 
 
 def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -175,3 +175,16 @@ def test_refresh_makes_frozen_copies_again():
     torch.testing.assert_close(fast(x), net(x))
     with pytest.raises(monograph.InputError, match="not compiled"):
         monograph.refresh(net)
+
+
+def test_reset_forgets_every_version():
+    fast = compiled(Scale())
+    for factor in (1.0, 2.0):
+        fast.extra = factor
+        fast(torch.ones(1))
+        fast(torch.ones(2))
+    dispatcher = monograph.api.dispatcher_of(fast)
+    assert dispatcher.entries and fast.recompiles
+    monograph.reset()
+    assert not dispatcher.entries and not fast.recompiles
+    assert fast(torch.ones(1)).item() == 2 and len(dispatcher.entries) == 1

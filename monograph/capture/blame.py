@@ -18,7 +18,7 @@ import torch
 
 from monograph.source import SourceLoc
 
-__all__ = ["asking_frame", "expression", "is_ours", "is_user_code", "location", "raises_at", "user_frame"]
+__all__ = ["asking_frame", "expression", "is_ours", "is_user_code", "know_lines", "location", "raises_at", "user_frame"]
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -27,6 +27,7 @@ SKIPPED = (TORCH, OURS, "<frozen", os.path.dirname(os.__file__) + os.sep + "cont
 
 _user: dict[CodeType, bool] = {}
 _locations: dict[tuple[CodeType, int], SourceLoc] = {}
+_lines: dict[str, dict[int, SourceLoc]] = {}        # of generated text: the user's line behind each
 
 
 def is_user_code(code: CodeType) -> bool:
@@ -97,6 +98,11 @@ def _in_handler(code: CodeType, instruction: int) -> bool:
     return any(entry.start <= instruction < entry.end for entry in table)
 
 
+def know_lines(file: str, lines: dict[int, SourceLoc]) -> None:
+    """`file` is text generated from the user's: `lines` are those behind it."""
+    _lines[file] = lines
+
+
 def location(frame: FrameType | None) -> SourceLoc | None:
     """File, line and function of a frame."""
     if frame is None:
@@ -104,7 +110,8 @@ def location(frame: FrameType | None) -> SourceLoc | None:
     code, line = frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno
     known = _locations.get((code, line))
     if known is None:
-        known = _locations[code, line] = SourceLoc(code.co_filename, line, code.co_qualname)
+        behind = _lines.get(code.co_filename, {}).get(line)
+        known = _locations[code, line] = behind or SourceLoc(code.co_filename, line, code.co_qualname)
     return known
 
 
