@@ -22,6 +22,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph import compat
+from monograph.autodiff.absence import Absence
 from monograph.autodiff.regions import gradients
 from monograph.autodiff.vjp import traced
 from monograph.backend import Half, Run, compile_graph
@@ -105,7 +106,7 @@ def capture_call(
         traced = Traced(function, reads)
         try:
             captured = trace(traced.call, args, kwargs, grad=grad, dynamic=options.dynamic, hooks=[reads],
-                             roots=[function, *leaves], derivative=_derivative)
+                             roots=[function, *leaves], derivative=_derivative, absence=_absence)
             break
         except UnsupportedError:
             # Another thread that draws random numbers meanwhile looks like the program seeding the generator.
@@ -132,6 +133,12 @@ def _derivative(node: Node, cotangents: dict[Value, Value], wrt: set[Value], gra
                 ) -> dict[Value, Value]:
     """Of a region, as a capture asks for it."""
     return gradients(node, cotangents, wrt, traced, Builder(graph, loc=node.loc), root)
+
+
+def _absence(graph: Graph, gradient: Value) -> Value | None:
+    """The flag of a gradient that a call may not have."""
+    flag = Absence(Builder(graph)).of(gradient)
+    return None if isinstance(flag, bool) else flag
 
 
 def written(captured: Captured) -> set[int]:

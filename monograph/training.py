@@ -39,6 +39,7 @@ class Plan:
     tangent_types: list[Any]                  # TensorType of each backward input that is a tangent, else None
     gradients: list[int]                      # forward input of each backward output
     leaves: list[NewLeaf]                     # those of the last backward outputs
+    absent: dict[int, int]                    # backward output -> the one that says it is absent
     origins: list[int]                        # per backward output: the results it comes from, as bits
     differentiable: list[int]                 # results that require grad, in order
     written: set[int]
@@ -91,7 +92,7 @@ def differentiable(
     forward = halves["forward"] = compile_graph(parts.forward, options, written=written)
     backward = halves["backward"] = compile_graph(parts.backward, options)
     plan = Plan(forward.run, backward.run, place, parts.backward_inputs, tangent_types, parts.gradients,
-                [_new_leaf(captured, number, parts) for number in sorted(joint.leaf_gradients)],
+                [_new_leaf(captured, number, parts) for number in sorted(joint.leaf_gradients)], parts.absent,
                 [_bits(joint.origins[number], order) for number in sorted(joint.gradients)]
                 + [_bits(joint.leaf_origins[number], order) for number in sorted(joint.leaf_gradients)],
                 order, written, [b.tensor for b in captured.bindings if b.kind != "tangent"], again)
@@ -152,6 +153,9 @@ class _Node(torch.autograd.Function):
             computed = plan.again.gradients(_inputs(ctx), plan.gradients, tangents, computed)
         # What the results in use do not depend on gets no gradient, as in eager, rather than zeros.
         gradients = [gradient if origin & used else None for gradient, origin in zip(computed, plan.origins)]
+        for position, flag in plan.absent.items():
+            if bool(computed[flag]):
+                gradients[position] = None
         return (None, *(gradients or [None]))
 
 

@@ -47,12 +47,14 @@ class BackwardInput:
 class Partition:
     """`gradients[k]` is the number of the forward input that output k of the backward graph is the gradient of.
 
-    After those come the gradients of new leaves, in the order of the results."""
+    After those come the gradients of new leaves, in the order of the results, then flags: `absent[k]` is the output
+    that says whether there is no gradient k in this call."""
 
     forward: Graph
     backward: Graph
     backward_inputs: list[BackwardInput] = field(default_factory=list)
     gradients: list[int] = field(default_factory=list)
+    absent: dict[int, int] = field(default_factory=dict)
 
 
 def split(captured: Captured) -> Partition:
@@ -69,8 +71,10 @@ def split(captured: Captured) -> Partition:
             ahead |= flow.behind(node.reads) | {node}
     gradients = {position: graph.outputs[output] for position, output in sorted(joint.gradients.items())}
     leaves = [graph.outputs[output] for _, output in sorted(joint.leaf_gradients.items())]
-    saved = _saved([*gradients.values(), *leaves], ahead, graph, tangents)
-    return _build(captured, flow, ahead, results, gradients, leaves, saved)
+    outputs = [joint.gradients[position] for position in gradients]
+    flags = {k: graph.outputs[joint.absent[output]] for k, output in enumerate(outputs) if output in joint.absent}
+    saved = _saved([*gradients.values(), *leaves, *flags.values()], ahead, graph, tangents)
+    return _build(captured, flow, ahead, results, gradients, leaves, flags, saved)
 
 
 def _maker(value: Value) -> Node:
@@ -155,7 +159,7 @@ def _definitions(graph: Graph) -> Iterable[Value]:
 
 def _build(
     captured: Captured, flow: _Flow, ahead: set[Node], results: list[Value], gradients: dict[int, Value],
-    leaves: list[Value], saved: list[Value],
+    leaves: list[Value], flags: dict[int, Value], saved: list[Value],
 ) -> Partition:
     graph, joint = captured.graph, captured.joint
     assert joint is not None
@@ -190,7 +194,8 @@ def _build(
             known[value].type = _with_strides(value.tensor)
             replay(value, BackwardInput("output", len(forward.outputs)), known[value].type)
             forward.outputs.append(known[value])
-    wanted = [*gradients.values(), *leaves]
+    wanted = [*gradients.values(), *leaves, *flags.values()]
+    partition.absent = {k: len(gradients) + len(leaves) + i for i, k in enumerate(flags)}
     given = {*replayed, *(value for value in saved if not isinstance(value.type, TensorType))}
     later = flow.between(given | {graph.inputs[position] for position in tangents}, ahead, wanted)
     given_types = [*(value.type for value in backward.inputs), *(graph.inputs[position].type for position in tangents)]

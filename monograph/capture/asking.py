@@ -48,6 +48,7 @@ class Asking:
         self.watched: Callable[[], Iterable[Any]] = lambda: ()       # containers that the trace has seen
         self.count_messages: Callable[[], int] = lambda: 0           # prints, warnings so far
         self.derivative: Callable[..., dict[Value, Value]] | None = None      # of a region: see `regions.gradient`
+        self.absence: Callable[[Graph, Value], Value | None] | None = None    # see `autodiff.absence`
 
     @property
     def in_region(self) -> bool:

@@ -65,6 +65,7 @@ class JointInfo:
     `gradients[i] = j`: graph output `j` is the gradient of graph input `i` (a parameter or an argument).
     `origins[i]`: the results that the gradient of graph input `i` comes from.
     `leaf_gradients[r] = j`, `leaf_origins[r]`: the same of result `r`, a leaf that requires grad made by the program.
+    `absent[j] = k`: graph output `k` (bool[]) says that in this call there is no gradient where output `j` has zeros.
     `backward_start`: number of nodes recorded before the backward trace began; later nodes belong to the backward.
     Results absent from `tangents` are not differentiable.
     """
@@ -75,6 +76,7 @@ class JointInfo:
     origins: dict[int, frozenset[int]] = field(default_factory=dict)
     leaf_gradients: dict[int, int] = field(default_factory=dict)
     leaf_origins: dict[int, frozenset[int]] = field(default_factory=dict)
+    absent: dict[int, int] = field(default_factory=dict)
     backward_start: int = 0
 
 

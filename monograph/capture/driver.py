@@ -37,12 +37,13 @@ Derivative = Callable[..., dict[Value, Value]]
 
 def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *, grad: bool | None = None,
           dynamic: bool | None = None, hooks: Sequence[Hook] = (), roots: Sequence[Any] | None = None,
-          derivative: Derivative | None = None) -> Captured:
+          derivative: Derivative | None = None, absence: Any = None) -> Captured:
     """Capture one call of `fn(*args, **kwargs)` as one graph.
 
     `grad`: capture forward and backward together (None: when grad mode is on and something requires grad).
     `dynamic`: None or False, all sizes are those of the example. `hooks` are entered around the user's code.
     `derivative`: of a region (see `regions.gradient`); without it, programs with regions have no backward.
+    `absence(graph, gradient)`: a flag of gradients that a call may not have.
     `roots`: objects that tensors are named after and that must be left as found (None: `fn` and the arguments).
     Raises DataDependentError, UnsupportedError, DeviceError, or what the program itself raises. Torch and
     Python are left as they were found.
@@ -54,7 +55,8 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
         while True:
             alive: list[Any] = []
             try:
-                return _Attempt(fn, args, kwargs, grad, hooks, plan, roots, alive, derivative).run()
+                return _Attempt(fn, args, kwargs, grad, hooks, plan, roots, alive, derivative,
+                                absence).run()
             except Restart as restart:
                 plan.flat.add(restart.storage_id)
             except Asked as asked:
@@ -93,7 +95,7 @@ class _Plan:
 class _Attempt:
     def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], grad: bool | None,
                  hooks: Sequence[Hook], plan: _Plan, roots: Sequence[Any] | None, alive: list[Any],
-                 derivative: Derivative | None) -> None:
+                 derivative: Derivative | None, absence: Any) -> None:
         self.fn = fn
         self.grad = grad
         self.hooks = hooks
@@ -106,6 +108,7 @@ class _Attempt:
         plan.numbers = 0
         self.tracer = Tracer(plan.flat, self.names.source, lambda binding: binding.resolve(self.leaves))
         self.tracer.derivative = derivative
+        self.tracer.absence = absence
         self.tracer.plan = plan
         self.tracer.can_convert = plan.conversions.can_convert
         for hook in hooks:

@@ -104,12 +104,22 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
             if gradient is not None:
                 input = tracer.identity(entry)
                 joint.gradients[input] = _output(tracer, seal, gradient, entry.layout)
+                _mark_absent(tracer, seal, joint, joint.gradients[input])
                 joint.origins[input] = reached[position]
         for number, gradient, origin in zip(leaves, grads[len(sources):], reached[len(sources):]):
             if gradient is not None:
                 joint.leaf_gradients[number] = _output(tracer, seal, gradient, Layout.of(leaves[number]))
                 joint.leaf_origins[number] = origin
     return joint
+
+
+def _mark_absent(tracer: Tracer, seal: Seal, joint: JointInfo, output: int) -> None:
+    """Where a gradient may be absent, an output that says so."""
+    if tracer.absence is None or not any(node.op.name == "mono.cond" for node in tracer.graph.nodes):
+        return
+    flag = tracer.absence(tracer.graph, tracer.graph.outputs[output])
+    if flag is not None:
+        joint.absent[output] = seal.output(flag, ())
 
 
 def _new_leaves(seal: Seal, boundary: Boundary) -> dict[int, torch.Tensor]:

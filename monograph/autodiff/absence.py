@@ -1,0 +1,122 @@
+"""Gradients that a call may not have: eager leaves None where the path it took read nothing.
+
+    absent(value, graph) -> True | False | a bool[] value of `graph`
+
+A derivative of regions (`autodiff.regions`) holds zeros for what a branch does not read. From such zeros it
+follows which gradients are all zero because nothing flows, for the predicates of a call: through a `cond` by its
+predicate, through the backward of a loop when it makes no trip, through a sum when all of it is absent, through any other op
+when one operand is. The flags are recorded as nodes; a `cond` gets results for what only its regions know.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from monograph.ir.graph import Graph, Node, Value
+from monograph.ir.types import TensorType
+from monograph.ops.build import Builder
+
+__all__ = ["Absence"]
+
+Flag = bool | Value
+BOOL = torch.bool
+SUMS = frozenset({"aten.add.Tensor", "aten.sub.Tensor", "aten.stack.default", "aten.cat.default"})
+
+
+class Absence:
+    """Over one recorded graph. `builder` appends to it."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.known: dict[Value, Flag] = {}
+
+    def of(self, value: Value) -> Flag:
+        """Whether a gradient is absent."""
+        return self._of(value, self.builder)
+
+    def _of(self, value: Value, builder: Builder) -> Flag:
+        pending = [value]
+        while pending:
+            current = pending[-1]
+            node = current.node
+            if current in self.known:
+                pending.pop()
+                continue
+            operands = [] if node is None or node.regions else list(node.inputs)
+            missing = [operand for operand in operands if operand not in self.known]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            self.known[current] = self._flag(current, node, operands, builder)
+        return self.known[value]
+
+    def _flag(self, value: Value, node: Node | None, operands: list[Value], builder: Builder) -> Flag:
+        if node is None:
+            return False
+        if node.op.name == "mono.cond":
+            return self._cond(value, node, builder)
+        if node.op.name == "mono.while":
+            return self._loop(value, node, builder)
+        flags = [self.known[operand] for operand in operands]
+        if node.op.name in SUMS:
+            return all_of(flags, builder)
+        return not_(all_of([not_(flag, builder) for flag in flags], builder), builder) if any(
+            flag is not False for flag in flags) else False
+
+    def _cond(self, value: Value, node: Node, builder: Builder) -> Flag:
+        """By the predicate, what the branch leaves; the zeros that fill a branch are absent."""
+        inside = []
+        for region in node.regions:
+            output = region.outputs[value.index]
+            inside.append(_is_filler(output, region) or self._of(output, Builder(region, loc=node.loc)))
+        then, otherwise = inside
+        if isinstance(then, bool) and then is otherwise:
+            return then
+        predicate = node.operands[0]
+        assert isinstance(predicate, Value)
+        if isinstance(then, bool) and isinstance(otherwise, bool):
+            truth: Value = builder.call("aten.ne.Scalar", predicate, 0)
+            return truth if then else not_(truth, builder)
+        flags = [flag if isinstance(flag, Value) else Builder(region, loc=node.loc).call(
+            "aten.full.default", (), flag, dtype=BOOL) for flag, region in zip(inside, node.regions, strict=True)]
+        for flag, region in zip(flags, node.regions, strict=True):
+            region.outputs.append(flag)
+        added = Value(TensorType(BOOL, ()), node=node, index=len(node.results))
+        node.results = (*node.results, added)
+        return added
+
+    def _loop(self, value: Value, node: Node, builder: Builder) -> Flag:
+        """The backward of a loop adds to zeros: nothing flows when it makes no trip."""
+        carried = node.operands[0]
+        assert isinstance(carried, tuple)
+        if value.index == 0 or not _is_zeros(carried[value.index]):
+            return False
+        count = carried[0]
+        return builder.call("aten.eq.Scalar", count, 0)
+
+
+def _is_zeros(value: Value) -> bool:
+    node = value.node
+    return node is not None and node.op.name == "aten.full.default" and node.attributes["fill_value"] == 0
+
+
+def _is_filler(value: Value, region: Graph) -> bool:
+    return _is_zeros(value) and value.node in region.nodes
+
+
+def not_(flag: Flag, builder: Builder) -> Flag:
+    return not flag if isinstance(flag, bool) else builder.call("aten.logical_not.default", flag)
+
+
+def all_of(flags: list[Flag], builder: Builder) -> Flag:
+    """Whether all flags hold."""
+    values = [flag for flag in flags if not isinstance(flag, bool)]
+    if not flags or False in [flag for flag in flags if isinstance(flag, bool)]:
+        return False
+    if not values:
+        return True
+    result = values[0]
+    for value in values[1:]:
+        result = builder.call("aten.logical_and.default", result, value)
+    return result
