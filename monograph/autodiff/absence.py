@@ -3,8 +3,9 @@
     absent(value, graph) -> True | False | a bool[] value of `graph`
 
 A derivative of regions (`autodiff.regions`) holds zeros for what a branch does not read. From such zeros it
-follows which gradients are all zero because nothing flows, for the predicates of a call: through a `cond` by its
-predicate, through the backward of a loop when it makes no trip, through a sum when all of it is absent, through any other op
+follows which gradients are zero because nothing flows, for the predicates of a call: through a `cond` by its
+predicate, through the backward of a loop when it makes no trip, through a sum when all of it is absent, through any
+other op
 when one operand is. The flags are recorded as nodes; a `cond` gets results for what only its regions know.
 """
 
