@@ -164,7 +164,7 @@ class _Assembly:
             return programs.Move(pairs, tuple(map(self.slot, item.binds)), drops=self.drops(item))
         if isinstance(item, Record):
             carried, results = tuple(map(self.slot, item.carried)), tuple(map(self.slot, item.results))
-            return programs.Record(item.action, carried, results)
+            return programs.Record(item.action, carried, results, item.counter, tuple(item.words))
         if isinstance(item, RowsStart):
             return self.rows_start(item)
         if isinstance(item, RowsNext):

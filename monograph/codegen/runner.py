@@ -149,6 +149,7 @@ def _test(bits: int) -> str:
 
 
 STEPS = f"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define i64 @monograph_steps(ptr %frame) {{
 entry:
 {_frame(steps=(FrameWord.STEPS, "ptr"), first=(FrameWord.FIRST, "i64"), last=(FrameWord.LAST, "i64"),
@@ -194,6 +195,7 @@ control:
     i64 {StepKind.PYTHON}, label %python
     i64 {StepKind.JUMP}, label %jump
     i64 {StepKind.ROWS}, label %rows
+    i64 {StepKind.RECORD}, label %record.round
   ]
 test:
   %test.words = mul i64 %begin, {ARGUMENT_WORDS}
@@ -246,6 +248,42 @@ rows.point:
   %rows.pointer = add i64 %rows.first, %rows.offset
   store i64 %rows.pointer, ptr %rows.pointer.at
   br label %rows.head
+record.round:
+  %stack.words = mul i64 %begin, {ARGUMENT_WORDS}
+  %stack.argument = getelementptr i64, ptr %arguments, i64 %stack.words
+  %stack.counter = load i64, ptr %stack.argument
+{_word("stack.count", "%stack.argument", 1)}
+  %stack.done.at = getelementptr i64, ptr %bases, i64 %stack.counter
+  %stack.done = load i64, ptr %stack.done.at
+{_word("stack.room", "%stack.done.at", 1)}
+  %stack.fits = icmp slt i64 %stack.done, %stack.room
+  br i1 %stack.fits, label %stack.head, label %python
+stack.head:
+  %stack.k = phi i64 [ 0, %record.round ], [ %stack.k.next, %stack.copy ]
+  %stack.more = icmp slt i64 %stack.k, %stack.count
+  br i1 %stack.more, label %stack.copy, label %stack.close
+stack.copy:
+  %stack.k.next = add i64 %stack.k, 1
+  %stack.twice = shl i64 %stack.k, 1
+  %stack.entry.number = add i64 %stack.twice, 1
+  %stack.entry.words = mul i64 %stack.entry.number, {ARGUMENT_WORDS}
+  %stack.entry = getelementptr i64, ptr %stack.argument, i64 %stack.entry.words
+  %stack.base = load i64, ptr %stack.entry
+{_word("stack.bytes", "%stack.entry", 1)}{_word("stack.source", "%stack.entry", ARGUMENT_WORDS)}
+{_word("stack.offset", "%stack.entry", ARGUMENT_WORDS + 1)}
+  %stack.source.base.at = getelementptr ptr, ptr %bases, i64 %stack.source
+  %stack.source.base = load ptr, ptr %stack.source.base.at
+  %stack.from = getelementptr i8, ptr %stack.source.base, i64 %stack.offset
+  %stack.end.at = getelementptr ptr, ptr %bases, i64 %stack.base
+  %stack.end = load ptr, ptr %stack.end.at
+  call void @llvm.memcpy.p0.p0.i64(ptr %stack.end, ptr %stack.from, i64 %stack.bytes, i1 false)
+  %stack.end.next = getelementptr i8, ptr %stack.end, i64 %stack.bytes
+  store ptr %stack.end.next, ptr %stack.end.at
+  br label %stack.head
+stack.close:
+  %stack.done.next = add i64 %stack.done, 1
+  store i64 %stack.done.next, ptr %stack.done.at
+  br label %next
 jump:
   %is.back = icmp sle i64 %target, %i
   br i1 %is.back, label %round, label %go

@@ -8,6 +8,8 @@
               | 0, argument, TEST_..., step, mask                       jumps where no bit of the mask is set
               | 0, argument, ROWS, step, rows                           see runtime.program.RowsNext; arguments: the
                                                                         counter and how many follow, (base, row bytes)*
+              | 0, argument, RECORD, 0, 0                               see runtime.program.Record; arguments: the
+                                                                        counter and how many, (base, bytes, source)*
     Argument::= number of a base, byte offset
     Fact    ::= dtype code, item size, rank, sizes*, strides*              what an input must be
     Watch   ::= input number, lines, line stride, tail offset, tail bytes  how to sample a weight
@@ -67,6 +69,7 @@ class StepKind(enum.IntEnum):
     TEST_32 = 4
     TEST_64 = 5
     ROWS = 6
+    RECORD = 7
 
 
 class LayoutWord(enum.IntEnum):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from monograph.runtime import abi, probe
 from monograph.runtime.abi import StepKind
 from monograph.runtime.held import solid
 from monograph.runtime.link import Image, link
-from monograph.runtime.program import ERROR_WORDS, Branch, Jump, Native, Program, RowsNext, Step
+from monograph.runtime.program import ERROR_WORDS, Branch, Jump, Native, Program, Record, RowsNext, Step
 from monograph.runtime.symbols import externals
 from monograph.runtime.validate import span, static
 
@@ -134,6 +135,11 @@ def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]
                 first = first_row_word(program)
                 arguments.append((first + step.counter, len(step.pointers)))
                 arguments.extend((first + word, size) for word, size in step.pointers)
+            elif _is_native_round(step):
+                first = first_row_word(program)
+                arguments.append((first + step.counter, len(step.words)))
+                for word, slot in zip(step.words, step.carried, strict=True):
+                    arguments += [(first + word, span(program.slots[slot].type)), places[slot]]
             continue
         address = image.symbols.get(step.symbol)
         if address is None:
@@ -148,12 +154,18 @@ def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]
     return step_table, argument_table, max((row[2] for row in rows if row[0]), default=0)
 
 
+def _is_native_round(step: Step) -> TypeGuard[Record]:
+    return isinstance(step, Record) and step.action == "round" and step.counter >= 0
+
+
 def _control(program: Program, step: Step, argument: int) -> tuple[int, ...]:
     """The row of a step without a kernel."""
     if isinstance(step, Jump):
         return (0, 0, StepKind.JUMP, step.target, 0)
     if isinstance(step, RowsNext):
         return (0, argument, StepKind.ROWS, step.target, step.rows)
+    if _is_native_round(step):
+        return (0, argument, StepKind.RECORD, 0, 0)
     if not isinstance(step, Branch) or program.slots[step.slot].kind == "held":
         return (0, 0, StepKind.PYTHON, 0, 0)
     dtype = program.slots[step.slot].tensor.dtype

@@ -122,12 +122,16 @@ class Move:
 class Record:
     """A loop counts its rounds and stacks values: "start" before it, "round" before each run of the body, "finish".
 
-    `results` are held: the count, then one stack for each slot of `carried`.
+    `results` are held: the count, then one stack for each slot of `carried`. With a `counter` (a row word: rounds done,
+    rounds that there is room for) the step runner does the rounds, as long as there is room: it copies each carried
+    value, as it lies, to where its word of `words` points, and moves that on.
     """
 
     action: Literal["start", "round", "finish"]
     carried: tuple[int, ...]
     results: tuple[int, ...]
+    counter: int = -1
+    words: tuple[int, ...] = ()
     label: str = "record"
 
 
@@ -169,7 +173,9 @@ def python_steps(program: Program) -> list[Step]:
     def is_python(step: Step) -> bool:
         if isinstance(step, Library):
             return not step.raises
-        return isinstance(step, (Move, Record, RowsStart)) or (
+        if isinstance(step, Record):
+            return step.action != "round" or step.counter < 0
+        return isinstance(step, (Move, RowsStart)) or (
             isinstance(step, Branch) and program.slots[step.slot].kind == "held"
         )
 

@@ -192,7 +192,8 @@ def _step(step: Step) -> dict[str, Any]:
     if isinstance(step, Move):
         return {"pairs": step.pairs, "binds": step.binds, "label": step.label, "drops": step.drops}
     if isinstance(step, Record):
-        return {"action": step.action, "carried": step.carried, "results": step.results, "label": step.label}
+        return {"action": step.action, "carried": step.carried, "results": step.results, "label": step.label,
+                "at": step.counter, "words": step.words}
     if isinstance(step, RowsStart):
         return {"size": dims.write(step.size), "given": step.given, "results": step.results, "chunks": step.chunks,
                 "label": step.label}
@@ -235,7 +236,8 @@ def _read_step(entry: dict[str, Any]) -> Step:
         return Move(pairs, _integers(entry["binds"]), _string(entry["label"]), _integers(entry["drops"]))
     if "action" in entry:
         action = cast(Any, _string(entry["action"]))        # `validate` checks it
-        return Record(action, _integers(entry["carried"]), _integers(entry["results"]), _string(entry["label"]))
+        return Record(action, _integers(entry["carried"]), _integers(entry["results"]), _integer(entry["at"]),
+                      _integers(entry["words"]), _string(entry["label"]))
     if "symbol" in entry:
         return Native(
             _string(entry["symbol"]), tuple(map(_integer, entry["slots"])), bool(entry["can_fail"]),

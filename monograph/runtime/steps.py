@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import torch
 
 from monograph import compat
-from monograph.runtime import abi, failure, library, rows
+from monograph.runtime import abi, failure, library, record, rows
 from monograph.runtime.frame import Frame
 from monograph.runtime.held import Binder, binder
 from monograph.runtime.program import (
@@ -21,7 +21,6 @@ from monograph.runtime.program import (
     Move,
     Native,
     Program,
-    Record,
     RowsNext,
     RowsStart,
     Slot,
@@ -63,7 +62,7 @@ class _Maker:
             return rows.start(self.program, number, step)
         if isinstance(step, RowsNext):
             return rows.next_rows(number, step)
-        return self.move(number, step) if isinstance(step, Move) else self.record(number, step)
+        return self.move(number, step) if isinstance(step, Move) else record.perform(self.program, number, step)
 
     def kernel(self, number: int) -> Perform:
         def perform(frame: Frame, tensors: Tensors, outputs: Tensors) -> int:
@@ -114,34 +113,6 @@ class _Maker:
             for position, bind in binds:
                 bind(frame.held[position], frame.symbols)
             _drop(frame, step.drops)
-            return number + 1
-
-        return perform
-
-    def record(self, number: int, step: Record) -> Perform:
-        slots = self.program.slots
-        trips, *stacks = (slots[slot].position for slot in step.results)
-        binds = [(slots[slot].position, binder(slots[slot].type)) for slot in step.results]
-
-        def perform(frame: Frame, tensors: Tensors, outputs: Tensors) -> int:
-            held = frame.held
-            if step.action == "start":
-                held[trips] = 0
-                for stack in stacks:
-                    held[stack] = []
-                return number + 1
-            values = [frame.value(slot, tensors, outputs) for slot in step.carried]
-            if step.action == "round":
-                held[trips] += 1
-                for stack, value in zip(stacks, values):
-                    held[stack].append(value.clone())
-                return number + 1
-            for stack, value in zip(stacks, values):
-                held[stack] = torch.stack(held[stack]) if held[stack] else value.new_empty((0, *value.shape))
-                frame.own.add(compat.storage_address(held[stack]))
-            for position, bind in binds:
-                if bind is not None:
-                    bind(held[position], frame.symbols)
             return number + 1
 
         return perform

@@ -184,6 +184,11 @@ def _handed_on(program: Program, number: int, step: Move | Record) -> None:
             raise CompileError(f"malformed program: step {number} is {step}")
         if step.action != "start" and len(sources) != len(held) - 1:
             raise CompileError(f"malformed program: step {number} records {len(sources)} values in {len(held) - 1}")
+        if step.counter >= 0:
+            for word in (step.counter, *step.words):
+                _within(f"a row word of step {number}", word, program.row_words - 1)
+            if len(step.words) != len(held) - 1 or any(program.slots[slot].kind == "held" for slot in sources):
+                raise CompileError(f"malformed program: step {number} records {sources} at {step.words}")
     for slot in sources:
         _within(what, slot, len(program.slots))
     for slot in held:

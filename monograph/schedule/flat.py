@@ -155,7 +155,8 @@ class _Flattener:
         for values in (asked, given):
             homes.update(zip(values, node.results, strict=False))
         homes.update((v, r) for v, r in zip(node.inputs, node.results, strict=False) if not is_held(r))
-        self.record(node, "start", [])
+        counter, stacks = self.stacks(node)
+        self.record(node, "start", [], counter, stacks)
         self.move(node, zip(node.inputs, asked, strict=True), asked)
         start = len(items)
         self.block(condition)
@@ -163,7 +164,7 @@ class _Flattener:
         items.append(branch)
         first = len(items)
         self.move(node, [], given)
-        self.record(node, "round", given)
+        self.record(node, "round", given, counter, stacks)
         self.block(body)
         for value, carried in zip(body.returns, given, strict=True):
             if value is not carried and not is_held(carried):
@@ -174,7 +175,7 @@ class _Flattener:
         branch.target = len(items)
         self.flat.loops.append((start, len(items)))
         self.move(node, [], node.results[:len(given)])
-        self.record(node, "finish", node.results)
+        self.record(node, "finish", node.results, counter, stacks)
 
     def move(self, node: Node, pairs: Iterable[tuple[Value, Value]], binds: Iterable[Value]) -> None:
         """Hand on what is held, and tell the symbols of it."""
@@ -183,11 +184,21 @@ class _Flattener:
         if moved or bound:
             self.flat.items.append(Move(node, moved, bound))
 
-    def record(self, node: Node, action: Literal["start", "round", "finish"], values: Sequence[Value]) -> None:
+    def stacks(self, node: Node) -> tuple[int, list[int]]:
+        """Words for a counter and for each stack, where the runner can record the rounds of a loop."""
+        history = [node.results[position] for position in node.attributes["history"]]
+        if node.attributes["trips"] is None or any(map(is_held, history)):
+            return -1, []
+        return self.words(), [self.words() for _ in history]
+
+    def record(
+        self, node: Node, action: Literal["start", "round", "finish"], values: Sequence[Value], counter: int,
+        words: list[int],
+    ) -> None:
         if node.attributes["trips"] is not None:
             carried = [values[position] for position in node.attributes["history"]] if values else []
             results = list(node.results[len(node.inputs):])
-            self.flat.items.append(Record(node, action, carried, results))
+            self.flat.items.append(Record(node, action, carried, results, counter, words))
 
     def carry(self, value: Value, carried: Value, start: int) -> None:
         """Make `value` the next `carried`; the body's items begin at `start`."""

@@ -185,13 +185,17 @@ class Move:
 class Record:
     """What a loop with `trips` remembers: "start" before it, "round" before each run of its body, "finish" after it.
 
-    Results `trips` and the stacks of `node` are held; `carried` are the values recorded.
+    Results `trips` and the stacks of `node` are held; `carried` are the values recorded. Where these are not held,
+    the runner does the rounds: `counter` is the word with the number of rounds done, `words` point to the ends of the
+    stacks.
     """
 
     node: Node
     action: Literal["start", "round", "finish"]
     carried: list[Value]
     results: list[Value]
+    counter: int = -1
+    words: list[int] = field(default_factory=list)
 
     @property
     def inputs(self) -> list[Value]:

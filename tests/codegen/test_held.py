@@ -12,7 +12,7 @@ from monograph.ops.evaluate import evaluate, special
 from monograph.ops.text import parse
 from monograph.runtime import serialise
 from monograph.runtime.execute import Executable
-from monograph.runtime.program import Library, Native
+from monograph.runtime.program import Library, Native, python_steps
 from monograph.schedule import plan
 from monograph.transform.dce import dce
 from tests.regions import inputs_for, random_regions
@@ -154,7 +154,7 @@ graph {
 
 
 def test_a_loop_remembers_its_rounds():
-    check("""
+    program = check("""
 graph {
     symbol s0: 0..
     input %x: f32[2, 3, strides=[1, 2]]
@@ -178,7 +178,8 @@ graph {
     return %a, %t, %s, %k
 }
 """.replace("LOOP", 'mono.while([%zero, %x], history=[1, 0], trips="s0")'),
-          *([torch.randn(3, 2).t(), torch.tensor(n)] for n in (0, 1, 4)))
+          *([torch.randn(3, 2).t(), torch.tensor(n)] for n in (0, 1, 4, 16, 17, 40)))
+    assert [step.action for step in python_steps(program)] == ["start", "finish"]
 
 
 def test_branches_that_give_different_sizes():
