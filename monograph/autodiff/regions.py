@@ -17,8 +17,8 @@ to `vjp`, which the caller supplies:
                                   then a cotangent for each output of the block, and returns a gradient for each of
                                   `wrt`, a full of zeros where there is none.
 
-Integers and bools have no gradient. Draws and host effects must not happen twice: a region whose derivative needs
-the result of one is refused.
+Integers and bools have no gradient. What a region draws is kept (`autodiff.draws`); a region whose derivative needs
+what must not happen twice otherwise, is refused.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from monograph.autodiff import draws
+from monograph.autodiff.draws import zeros
 from monograph.autodiff.sizes import opened, tells_real
 from monograph.errors import UnsupportedError
 from monograph.ir.edit import copy_node, symbols_in, symbols_read
@@ -143,19 +145,25 @@ class _Reverse:
         found = zip(wrt, derived.outputs, strict=True)
         return {value: mapping.get(gradient, gradient) for value, gradient in found if not _is_zero(gradient)}
 
-    def again(self, builder: Builder, region: Graph, mapping: dict[Value, Value]) -> list[Node]:
-        """The nodes of a region once more."""
-        return [builder.insert(copy_node(node, mapping)) for node in region.nodes]
+    def again(
+        self, builder: Builder, region: Graph, mapping: dict[Value, Value], kept: Mapping[Value, Value]
+    ) -> list[Node]:
+        """The nodes of a region once more, but for its draws: `kept` has what they gave."""
+        copies = [builder.insert(copy_node(node, mapping)) for node in region.nodes]
+        draws.replace(builder.graph, {mapping[drawn]: value for drawn, value in kept.items() if drawn in mapping})
+        left = set(builder.graph.nodes)
+        return [node for node in copies if node in left]
 
     # --- cond -----------------------------------------------------------------------------------
 
     def cond(self, builder: Builder, node: Node, cotangents: Mapping[Value, Value], wrt: set[Value]) -> Gradients:
+        kept = draws.keep(node, Builder(builder.graph, before=node))
         wanted = {value for region in node.regions for value in region.free_values()} & wrt
         backward: list[tuple[Builder, Gradients]] = []
         for region in node.regions:
             inner = Builder(Graph(f"{region.name}_backward"), loc=node.loc)
             mapping: dict[Value, Value] = {}
-            nodes = self.again(inner, region, mapping)
+            nodes = self.again(inner, region, mapping, kept)
             found: Gradients = {}
             for result, given in zip(node.results, region.outputs, strict=True):
                 if result in cotangents and _is_real(given):
@@ -166,7 +174,7 @@ class _Reverse:
         if not used:
             return {}
         for inner, found in backward:
-            inner.graph.outputs = [found.get(value) or _zeros(inner, value) for value in used]
+            inner.graph.outputs = [found.get(value) or zeros(inner, value) for value in used]
             _finish(inner.graph)
         results = builder.region("mono.cond", node.operands[0], regions=[inner.graph for inner, _ in backward])
         return dict(zip(used, results, strict=True))
@@ -182,16 +190,19 @@ class _Reverse:
         for k in active:
             if not _is_stackable(node, k):
                 raise UnsupportedError("the gradient of a loop that changes the size of what it carries", loc=node.loc)
+        kept = draws.keep(node, Builder(builder.graph, before=node))
         trips, stacks, added = self.history(node)
         count = builder.call("mono.scalar", trips)
-        sums = [cotangents.get(node.results[k]) or _zeros(builder, node.results[k]) for k in active]
-        carried = [count, *sums, *(_zeros(builder, value) for value in wanted)]
+        sums = [cotangents.get(node.results[k]) or zeros(builder, node.results[k]) for k in active]
+        carried = [count, *sums, *(zeros(builder, value) for value in wanted)]
         down, back = Graph("condition"), Graph("body")
         for region in (down, back):
             for value in carried:
                 region.add_input(_plain(value))
         down.outputs = [Builder(down, loc=node.loc).call("aten.gt.Scalar", down.inputs[0], 0)]
-        self.step(Builder(back, loc=node.loc), node, active, wanted, stacks, cotangents)
+        step = Builder(back, loc=node.loc)
+        drawn = {value: self.drawn(step, last, stacks[last.index], count) for value, last in kept.items()}
+        self.step(step, node, active, wanted, stacks, cotangents, drawn)
         read = back.free_values()
         _refuse_unknown(node, [taken for k, taken in enumerate(body.inputs) if k not in stacks], back)
         prune(node, lambda result: result not in added or result in read or result is trips)
@@ -205,14 +216,14 @@ class _Reverse:
 
     def step(
         self, inner: Builder, node: Node, active: Sequence[int], wanted: Sequence[Value],
-        stacks: Mapping[int, Value], cotangents: Mapping[Value, Value],
+        stacks: Mapping[int, Value], cotangents: Mapping[Value, Value], drawn: Mapping[Value, Value],
     ) -> None:
         """One iteration backwards, as the body of the second loop."""
         body, back = node.regions[1], inner.graph
         position = inner.call("aten.sub.Tensor", back.inputs[0], 1)
         starts = {k: inner.call("aten.index.Tensor", stack, (position,)) for k, stack in stacks.items()}
         mapping = {body.inputs[k]: start for k, start in starts.items()}
-        nodes = self.again(inner, body, mapping)
+        nodes = self.again(inner, body, mapping, drawn)
         found: Gradients = {}
         for k, cotangent in zip(active, back.inputs[1:], strict=False):
             _add(inner, found, mapping.get(body.outputs[k], body.outputs[k]), cotangent)
@@ -221,11 +232,19 @@ class _Reverse:
         for k in active:
             if stacks[k] in cotangents:     # the history itself was used
                 _add(inner, found, starts[k], inner.call("aten.index.Tensor", cotangents[stacks[k]], (position,)))
-            back.outputs.append(found.get(starts[k]) or _zeros(inner, starts[k]))
+            back.outputs.append(found.get(starts[k]) or zeros(inner, starts[k]))
         for value, total in zip(wanted, back.inputs[1 + len(active):], strict=True):
             gradient = found.get(value)
             back.outputs.append(total if gradient is None else inner.call("aten.add.Tensor", total, gradient))
         _finish(back)
+
+    def drawn(self, inner: Builder, last: Value, stack: Value, count: Value) -> Value:
+        """What this iteration drew: the next one started from it, or it is what the loop ended with."""
+        following = inner.graph.inputs[0]
+        place = inner.call("aten.minimum.default", following, inner.call("aten.sub.Tensor", count, 1))
+        ended = inner.call("aten.eq.Tensor", following, count)
+        made: Value = inner.call("aten.where.self", ended, last, inner.call("aten.index.Tensor", stack, (place,)))
+        return made
 
     def history(self, node: Node) -> tuple[Value, dict[int, Value], set[Value]]:
         """Make a loop keep what its iterations start from: the number of iterations, the stack of each carry, and
@@ -336,11 +355,6 @@ def _refuse_draws(nodes: Iterable[Node]) -> None:
 
 def _plain(value: Value) -> TensorType:
     return replace(value.tensor, strides=None)
-
-
-def _zeros(builder: Builder, like: Value) -> Value:
-    made: Value = builder.call("aten.full.default", like.tensor.shape, 0, dtype=like.tensor.dtype)
-    return made
 
 
 def _fitting(builder: Builder, cotangent: Value, given: Value) -> Value:

@@ -234,23 +234,104 @@ def test_detached_values_stop_gradients():
     check(graph, [[torch.tensor([2.0, 3.0]), torch.tensor(p)] for p in (True, False)])
 
 
-def test_draws_inside_are_refused():
+DRAWS = """graph {
+    input %x: f32[3]
+    input %n: i64[]
+    input %p: bool[]
+    %zero = aten.full.default([], 0, dtype=i64)
+    %y, %i = mono.while([%x, %zero]) {
+        condition {
+            input %c: f32[3]
+            input %k: i64[]
+            %go = aten.lt.Tensor(%k, %n)
+            return %go
+        }
+        body {
+            input %c: f32[3]
+            input %k: i64[]
+            %u = aten.rand.default([3])
+            %m = aten.mul.Tensor(%c, %u)
+            %d = mono.cond(%p) {
+                then {
+                    %v = aten.bernoulli.p(%zeros, 0.5)
+                    %q = aten.mul.Tensor(%m, %v)
+                    %r = aten.add.Tensor(%q, %c)
+                    return %r
+                }
+                otherwise {
+                    return %m
+                }
+            }
+            %l = aten.add.Tensor(%k, 1)
+            return %d, %l
+        }
+    }
+    %z = mono.cond(%p) {
+        then {
+            %w = aten.rand.default([3])
+            %s = aten.mul.Tensor(%y, %w)
+            return %s
+        }
+        otherwise {
+            return %y
+        }
+    }
+    return %z
+}""".replace("%zero = aten", "%zeros = aten.full.default([3], 0.0)\n %zero = aten", 1)
+
+
+@pytest.mark.parametrize("p", [True, False])
+@pytest.mark.parametrize("trips", [0, 1, 3])
+def test_draws_are_kept_for_the_way_back(trips: int, p: bool):
+    graph = parse(DRAWS)
+    inputs, tangent = [torch.randn(3), torch.tensor(trips), torch.tensor(p)], torch.randn(3)
+    torch.manual_seed(5)
+    expected = eager(graph, inputs, [tangent])
+    torch.manual_seed(5)
+    result = evaluate(graph, inputs)
+    state = torch.get_rng_state()
+    differentiated(graph)
+    verify(graph)
+    for passes in ([], pipeline()):
+        run(graph, passes)
+        torch.manual_seed(5)
+        actual = evaluate(graph, [*inputs, tangent], check=True)
+        assert torch.equal(torch.get_rng_state(), state), "the way back draws nothing"
+        torch.testing.assert_close(actual, [*result, *expected])
+
+
+def test_draws_of_a_loop_inside_of_a_loop_are_refused():
     graph = parse("""graph {
         input %x: f32[2]
-        input %p: bool[]
-        %y = mono.cond(%p) {
-            then {
-                %m = aten.bernoulli.p(%x, 0.5)
-                %q = aten.mul.Tensor(%x, %m)
-                return %q
+        %a = mono.while([%x]) {
+            condition {
+                input %c: f32[2]
+                %s = aten.sum.default(%c)
+                %go = aten.lt.Scalar(%s, 9)
+                return %go
             }
-            otherwise {
-                return %x
+            body {
+                input %c: f32[2]
+                %b = mono.while([%c]) {
+                    condition {
+                        input %d: f32[2]
+                        %s = aten.sum.default(%d)
+                        %go = aten.lt.Scalar(%s, 5)
+                        return %go
+                    }
+                    body {
+                        input %d: f32[2]
+                        %r = aten.rand.default([2])
+                        %e = aten.mul.Tensor(%d, %r)
+                        return %e
+                    }
+                }
+                return %b
             }
         }
-        return %y
+        return %a
     }""")
-    with pytest.raises(UnsupportedError, match="bernoulli"):
+    with pytest.raises(UnsupportedError, match="aten.rand"):
         differentiated(graph)
 
 
