@@ -24,6 +24,7 @@ from monograph.loops.nodes import Check, Kernel
 from monograph.runtime import program as programs
 from monograph.runtime.program import Error, Library, Native, Program, Slot, SlotRef, Step
 from monograph.schedule import checks
+from monograph.schedule.extent import extent_bytes
 from monograph.schedule.kernel import (
     Branch,
     Fused,
@@ -31,7 +32,9 @@ from monograph.schedule.kernel import (
     Jump,
     LibraryCall,
     Move,
+    Point,
     Record,
+    RowAt,
     RowsNext,
     RowsStart,
     Schedule,
@@ -167,6 +170,13 @@ class _Assembly:
             return programs.Record(item.action, carried, results, item.counter, tuple(item.words))
         if isinstance(item, RowsStart):
             return self.rows_start(item)
+        if isinstance(item, Point):
+            return programs.Point(self.slot(item.stack), item.word, item.counter, tuple(item.users))
+        if isinstance(item, RowAt):
+            at = (item.node.loc.file, item.node.loc.line) if item.node.loc is not None else ("", 0)
+            size = extent_bytes(item.outputs[0], self.schedule.layouts[item.outputs[0]])
+            stack, index = self.slot(item.point.stack), self.view(item.index)
+            return programs.RowAt(stack, item.point.word, item.point.counter, index, item.word, size, *at)
         if isinstance(item, RowsNext):
             return programs.RowsNext(item.counter, item.rows, tuple(item.pointers), item.target)
         return self.native(item)

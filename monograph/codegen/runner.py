@@ -196,6 +196,7 @@ control:
     i64 {StepKind.JUMP}, label %jump
     i64 {StepKind.ROWS}, label %rows
     i64 {StepKind.RECORD}, label %record.round
+    i64 {StepKind.ROW_AT}, label %row.at
   ]
 test:
   %test.words = mul i64 %begin, {ARGUMENT_WORDS}
@@ -248,6 +249,33 @@ rows.point:
   %rows.pointer = add i64 %rows.first, %rows.offset
   store i64 %rows.pointer, ptr %rows.pointer.at
   br label %rows.head
+row.at:
+  %row.words = mul i64 %begin, {ARGUMENT_WORDS}
+  %row.argument = getelementptr i64, ptr %arguments, i64 %row.words
+  %row.base = load i64, ptr %row.argument
+{_word("row.stack", "%row.argument", 1)}{_word("row.counter", "%row.argument", 2)}
+{_word("row.index.base", "%row.argument", 4)}{_word("row.index.offset", "%row.argument", 5)}
+  %row.index.memory.at = getelementptr ptr, ptr %bases, i64 %row.index.base
+  %row.index.memory = load ptr, ptr %row.index.memory.at
+  %row.index.at = getelementptr i8, ptr %row.index.memory, i64 %row.index.offset
+  %row.index = load i64, ptr %row.index.at
+  %row.count.word = getelementptr i64, ptr %bases, i64 %row.counter
+  %row.count = load i64, ptr %row.count.word
+  %row.negative = icmp slt i64 %row.index, 0
+  %row.from.end = add i64 %row.index, %row.count
+  %row.number = select i1 %row.negative, i64 %row.from.end, i64 %row.index
+  %row.exists = icmp ult i64 %row.number, %row.count
+  br i1 %row.exists, label %row.set, label %python
+row.set:
+  %row.stack.word = getelementptr i64, ptr %bases, i64 %row.stack
+{_word("row.first", "%row.stack.word", 1)}
+  %row.skipped = mul i64 %row.number, %mask
+  %row.pointer = add i64 %row.first, %row.skipped
+  %row.word.at = getelementptr i64, ptr %bases, i64 %row.base
+  store i64 %row.pointer, ptr %row.word.at
+  %row.word.first.at = getelementptr i64, ptr %row.word.at, i64 1
+  store i64 %row.first, ptr %row.word.first.at
+  br label %next
 record.round:
   %stack.words = mul i64 %begin, {ARGUMENT_WORDS}
   %stack.argument = getelementptr i64, ptr %arguments, i64 %stack.words

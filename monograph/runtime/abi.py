@@ -10,6 +10,8 @@
                                                                         counter and how many follow, (base, row bytes)*
               | 0, argument, RECORD, 0, 0                               see runtime.program.Record; arguments: the
                                                                         counter and how many, (base, bytes, source)*
+              | 0, argument, ROW_AT, 0, row bytes                       see runtime.program.RowAt; arguments: base and
+                                                                        base of the stack, counter and 0, index
     Argument::= number of a base, byte offset
     Fact    ::= dtype code, item size, rank, sizes*, strides*              what an input must be
     Watch   ::= input number, lines, line stride, tail offset, tail bytes  how to sample a weight
@@ -70,6 +72,7 @@ class StepKind(enum.IntEnum):
     TEST_64 = 5
     ROWS = 6
     RECORD = 7
+    ROW_AT = 8
 
 
 class LayoutWord(enum.IntEnum):

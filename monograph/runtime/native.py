@@ -19,7 +19,7 @@ from monograph.runtime import abi, probe
 from monograph.runtime.abi import StepKind
 from monograph.runtime.held import solid
 from monograph.runtime.link import Image, link
-from monograph.runtime.program import ERROR_WORDS, Branch, Jump, Native, Program, Record, RowsNext, Step
+from monograph.runtime.program import ERROR_WORDS, Branch, Jump, Native, Program, Record, RowAt, RowsNext, Step
 from monograph.runtime.symbols import externals
 from monograph.runtime.validate import span, static
 
@@ -135,6 +135,9 @@ def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]
                 first = first_row_word(program)
                 arguments.append((first + step.counter, len(step.pointers)))
                 arguments.extend((first + word, size) for word, size in step.pointers)
+            elif isinstance(step, RowAt):
+                first = first_row_word(program)
+                arguments += [(first + step.word, first + step.stack), (first + step.counter, 0), places[step.index]]
             elif _is_native_round(step):
                 first = first_row_word(program)
                 arguments.append((first + step.counter, len(step.words)))
@@ -164,6 +167,8 @@ def _control(program: Program, step: Step, argument: int) -> tuple[int, ...]:
         return (0, 0, StepKind.JUMP, step.target, 0)
     if isinstance(step, RowsNext):
         return (0, argument, StepKind.ROWS, step.target, step.rows)
+    if isinstance(step, RowAt):
+        return (0, argument, StepKind.ROW_AT, 0, step.row_bytes)
     if _is_native_round(step):
         return (0, argument, StepKind.RECORD, 0, 0)
     if not isinstance(step, Branch) or program.slots[step.slot].kind == "held":

@@ -9,6 +9,7 @@
               | Branch(slot, target) | Jump(target)         go on at another step
               | Move(pairs, binds) | Record(action, carried, results)     held values handed on
               | RowsStart(...) | RowsNext(...)              the rows of held tensors, some at a time
+              | Point(...) | RowAt(...)                     one row of a held tensor
 
 Native steps, branches and jumps run in one native call as long as nothing else comes (`runtime.native`): they are
 records, kernels of function address and pointers, that a loop written once in LLVM walks (`codegen.runner`: its
@@ -31,7 +32,7 @@ from monograph.ir.types import TensorType, Type
 
 __all__ = [
     "ERROR_WORDS", "FIRST_ERROR_VALUE", "Branch", "Derived", "Error", "Jump", "Library", "Move", "Native", "Program",
-    "Record", "RowsNext", "RowsStart", "Slot", "SlotRef", "Step", "python_steps",
+    "Point", "Record", "RowAt", "RowsNext", "RowsStart", "Slot", "SlotRef", "Step", "python_steps",
 ]
 
 ERROR_WORDS = 8
@@ -160,7 +161,35 @@ class RowsNext:
     label: str = "rows"
 
 
-Step = Native | Library | Branch | Jump | Move | Record | RowsStart | RowsNext
+@dataclass(slots=True)
+class Point:
+    """The held tensor in `slot` is there: the word after `word` is its memory, `counter` has its number of rows, and
+    the words in `users` will point into it."""
+
+    slot: int
+    word: int
+    counter: int
+    users: tuple[int, ...]
+    label: str = "point"
+
+
+@dataclass(slots=True)
+class RowAt:
+    """Point `word` to row number `index` (a slot: one i64) of the tensor that the `Point` of `stack` is about, with
+    `row_bytes` a row; the word after it to its first. Raises as torch does where there is no such row."""
+
+    slot: int
+    stack: int
+    counter: int
+    index: int
+    word: int
+    row_bytes: int
+    file: str = ""
+    line: int = 0
+    label: str = "row"
+
+
+Step = Native | Library | Branch | Jump | Move | Record | RowsStart | RowsNext | Point | RowAt
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +204,7 @@ def python_steps(program: Program) -> list[Step]:
             return not step.raises
         if isinstance(step, Record):
             return step.action != "round" or step.counter < 0
-        return isinstance(step, (Move, RowsStart)) or (
+        return isinstance(step, (Move, RowsStart, Point)) or (
             isinstance(step, Branch) and program.slots[step.slot].kind == "held"
         )
 

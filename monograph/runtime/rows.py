@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
+
+import torch
 
 from monograph import compat
 from monograph.ir.types import TensorType
+from monograph.runtime import failure
 from monograph.runtime.frame import Frame
 from monograph.runtime.held import numbers, sizer
-from monograph.runtime.program import Program, RowsNext, RowsStart
+from monograph.runtime.program import Point, Program, RowAt, RowsNext, RowsStart
 
-__all__ = ["next_rows", "start"]
+__all__ = ["next_rows", "point", "row_at", "start"]
+
+Perform: TypeAlias = Callable[[Frame, list[Any], list[Any]], int]
 
 
 def start(program: Program, number: int, step: RowsStart) -> Callable[[Frame, list[Any], list[Any]], int]:
@@ -43,6 +48,43 @@ def start(program: Program, number: int, step: RowsStart) -> Callable[[Frame, li
             words[first + counter + 1] = left if rows <= left else 0
             if rows <= left:
                 left = 0
+        return number + 1
+
+    return perform
+
+
+def point(number: int, step: Point) -> Perform:
+    """Note where a stack is."""
+
+    def perform(frame: Frame, tensors: list[Any], outputs: list[Any]) -> int:
+        tensor = frame.value(step.slot, tensors, outputs)
+        if not tensor.is_contiguous():
+            with compat.no_torch_function(), compat.kernels_only():
+                tensor = tensor.contiguous()
+        for word in (step.word, *step.users):
+            frame.rows[word] = tensor
+        frame.words[frame.row_words + step.word + 1] = tensor.data_ptr()
+        frame.words[frame.row_words + step.counter] = len(tensor)
+        return number + 1
+
+    return perform
+
+
+def row_at(number: int, step: RowAt) -> Perform:
+    """One row, or the exception that torch raises where there is none."""
+
+    def perform(frame: Frame, tensors: list[Any], outputs: list[Any]) -> int:
+        words, first = frame.words, frame.row_words
+        index, count = int(frame.value(step.index, tensors, outputs)), words[first + step.counter]
+        if not -count <= index < count:
+            try:
+                with compat.no_torch_function(), compat.kernels_only():
+                    torch.ops.aten.index.Tensor(frame.rows[step.word], [torch.tensor(index, device="cpu")])
+            except IndexError as error:
+                failure.name_line(error, step.file, step.line)
+                raise
+        start = words[first + step.word + 1] = words[first + step.stack + 1]
+        words[first + step.word] = start + (index % count) * step.row_bytes
         return number + 1
 
     return perform

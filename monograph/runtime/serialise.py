@@ -31,8 +31,10 @@ from monograph.runtime.program import (
     Library,
     Move,
     Native,
+    Point,
     Program,
     Record,
+    RowAt,
     RowsNext,
     RowsStart,
     Slot,
@@ -200,6 +202,11 @@ def _step(step: Step) -> dict[str, Any]:
     if isinstance(step, RowsNext):
         return {"counter": step.counter, "rows": step.rows, "pointers": step.pointers, "target": step.target,
                 "label": step.label}
+    if isinstance(step, Point):
+        return {"stack": [step.slot, step.word, step.counter], "users": step.users, "label": step.label}
+    if isinstance(step, RowAt):
+        return {"row": [step.slot, step.stack, step.counter, step.index, step.word, step.row_bytes],
+                "at": [step.file, step.line], "label": step.label}
     slot = {"slot": step.slot} if isinstance(step, Branch) else {}
     return {**slot, "target": step.target, "label": step.label}
 
@@ -229,6 +236,13 @@ def _read_step(entry: dict[str, Any]) -> Step:
     if "chunks" in entry:
         given, results, chunks = (tuple(_pairs(entry[name])) for name in ("given", "results", "chunks"))
         return RowsStart(dims.read(entry["size"]), given, results, chunks, _string(entry["label"]))
+    if "users" in entry:
+        slot, word, counter = _integers(entry["stack"])
+        return Point(slot, word, counter, _integers(entry["users"]), _string(entry["label"]))
+    if "row" in entry:
+        slot, stack, counter, index, word, size = _integers(entry["row"])
+        file, line = entry["at"]
+        return RowAt(slot, stack, counter, index, word, size, _string(file), _integer(line), _string(entry["label"]))
     if "target" in entry:
         return Jump(_integer(entry["target"]), _string(entry["label"]))
     if "pairs" in entry:

@@ -20,7 +20,9 @@ from monograph.runtime.program import (
     Library,
     Move,
     Native,
+    Point,
     Program,
+    RowAt,
     RowsNext,
     RowsStart,
     Slot,
@@ -62,6 +64,10 @@ class _Maker:
             return rows.start(self.program, number, step)
         if isinstance(step, RowsNext):
             return rows.next_rows(number, step)
+        if isinstance(step, Point):
+            return rows.point(number, step)
+        if isinstance(step, RowAt):
+            return rows.row_at(number, step)
         return self.move(number, step) if isinstance(step, Move) else record.perform(self.program, number, step)
 
     def kernel(self, number: int) -> Perform:

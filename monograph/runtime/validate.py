@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from monograph.errors import CompileError
 from monograph.ir import dtypes
 from monograph.ir.types import TensorType, Type
@@ -18,8 +20,10 @@ from monograph.runtime.program import (
     Jump,
     Move,
     Native,
+    Point,
     Program,
     Record,
+    RowAt,
     RowsNext,
     RowsStart,
     Slot,
@@ -147,6 +151,9 @@ def _step(program: Program, number: int, step: Step) -> None:
     if isinstance(step, (Move, Record)):
         _handed_on(program, number, step)
         return
+    if isinstance(step, (Point, RowAt)):
+        _stack(program, number, step)
+        return
     if isinstance(step, (RowsStart, RowsNext)):
         _rows(program, number, step)
         return
@@ -211,6 +218,19 @@ def _rows(program: Program, number: int, step: RowsStart | RowsNext) -> None:
     for rows, counter in step.chunks:
         _within(f"rows of step {number}", rows - 1, MAX_BYTES)
         _within(what, counter, program.row_words - 1)
+
+
+def _stack(program: Program, number: int, step: Point | RowAt) -> None:
+    _held(program, f"a stack of step {number}", step.slot)
+    words = [step.word, step.counter, *(step.users if isinstance(step, Point) else [step.stack])]
+    for word in words:
+        _within(f"a row word of step {number}", word, program.row_words - 1)
+    if isinstance(step, RowAt):
+        _within(f"an index of step {number}", step.index, len(program.slots))
+        _within(f"bytes of a row of step {number}", step.row_bytes, MAX_BYTES)
+        kind = program.slots[step.index].type
+        if not isinstance(kind, TensorType) or kind.numel != 1 or kind.dtype is not torch.int64:
+            raise CompileError(f"malformed program: step {number} takes {kind} as an index")
 
 
 def _drops(program: Program, number: int, drops: tuple[int, ...]) -> None:

@@ -19,6 +19,7 @@ from typing import Literal
 
 from monograph.ir import edit
 from monograph.ir.graph import Node, Value
+from monograph.schedule import rowat
 from monograph.schedule.block import Block, Control, Part
 from monograph.schedule.extent import extent_bytes
 from monograph.schedule.inplace import overwrites
@@ -29,10 +30,14 @@ from monograph.schedule.kernel import (
     Item,
     Jump,
     Layout,
+    LibraryCall,
     Move,
+    Point,
     Record,
+    RowAt,
     RowsNext,
     RowsStart,
+    Strided,
     is_held,
 )
 from monograph.schedule.outputs import copy_of
@@ -54,6 +59,7 @@ class Flat:
     roles: dict[Node, Role] = field(default_factory=dict)
     rows: dict[Value, int] = field(default_factory=dict)            # what rows take and give -> word of the pointer
     row_words: int = 0
+    points: dict[Value, Point] = field(default_factory=dict)       # of held values that single rows are read of
 
     def home(self, value: Value) -> Value:
         """The value that stands for all that share memory with `value`."""
@@ -79,7 +85,10 @@ class Flat:
 def flatten(block: Block, layouts: dict[Value, Layout], arrange: Arrange) -> Flat:
     """The items of `block` and of those inside it, each in the order that `arrange` gives."""
     flat = Flat(layouts=layouts)
-    _Flattener(flat, arrange).block(block)
+    flattener = _Flattener(flat, arrange)
+    flattener.find_stacks(block)
+    flattener.point(block.flow.graph.inputs)
+    flattener.block(block)
     return flat
 
 
@@ -91,8 +100,11 @@ class _Flattener:
     def block(self, block: Block) -> None:
         self.flat.roles.update(block.flow.role)
         for part in self.arrange(block):
-            if not isinstance(part, Control):
+            if isinstance(part, LibraryCall) and rowat.is_row(part.node):
+                self.row(part)
+            elif not isinstance(part, Control):
                 self.flat.items.append(part)
+                self.point(part.outputs)
             elif part.is_loop:
                 self.loop(part)
             elif part.is_rows:
@@ -122,12 +134,14 @@ class _Flattener:
         self.move(part.node, zip(otherwise.returns, results, strict=True), results)
         jump.target = len(items)
         self.flat.arms.append((first, branch.target, jump.target))
+        self.point(results)
 
     def rows(self, part: Control) -> None:
         flat, node = self.flat, part.node
         counters = [self.words() for _ in part.blocks]
         words = [self.words() for _ in (*node.inputs, *node.results)]
         flat.items.append(RowsStart(node, counters, words))
+        self.point(node.results)
         for block, region, counter, rows in zip(
             part.blocks, node.regions, counters, node.attributes["chunks"], strict=True
         ):
@@ -141,6 +155,30 @@ class _Flattener:
             flat.items.append(Jump(node, start))
             head.target = len(flat.items)
             flat.loops.append((start, head.target))
+
+    def find_stacks(self, block: Block) -> None:
+        """Words for every held value that single rows are read of."""
+        for part in block.items:
+            if isinstance(part, LibraryCall) and rowat.is_row(part.node):
+                stack = part.node.inputs[0]
+                if stack not in self.flat.points:
+                    self.flat.points[stack] = Point(part.node, stack, self.words(), self.words(), [])
+            elif isinstance(part, Control):
+                for inner in part.blocks:
+                    self.find_stacks(inner)
+
+    def point(self, values: Iterable[Value]) -> None:
+        """`values` are there from here on."""
+        self.flat.items += [self.flat.points[value] for value in values if value in self.flat.points]
+
+    def row(self, part: LibraryCall) -> None:
+        stack, index = part.node.inputs
+        point, result, word = self.flat.points[stack], part.node.results[0], self.words()
+        strides = self.flat.layouts[index].strides if index in self.flat.layouts else ()
+        where = part.operands.get(index) or Strided(index, shape_of(index), strides)
+        point.users.append(word)
+        self.flat.rows[result] = word
+        self.flat.items.append(RowAt(part.node, point, where, word))
 
     def words(self) -> int:
         """Two words of the frame: where the rows at hand are, and the first; or how many are done, and how many are."""
@@ -159,11 +197,13 @@ class _Flattener:
         self.record(node, "start", [], counter, stacks)
         self.move(node, zip(node.inputs, asked, strict=True), asked)
         start = len(items)
+        self.point(asked)
         self.block(condition)
         branch = Branch(node, condition.predicate)
         items.append(branch)
         first = len(items)
         self.move(node, [], given)
+        self.point(given)
         self.record(node, "round", given, counter, stacks)
         self.block(body)
         for value, carried in zip(body.returns, given, strict=True):
@@ -176,6 +216,7 @@ class _Flattener:
         self.flat.loops.append((start, len(items)))
         self.move(node, [], node.results[:len(given)])
         self.record(node, "finish", node.results, counter, stacks)
+        self.point(node.results)
 
     def move(self, node: Node, pairs: Iterable[tuple[Value, Value]], binds: Iterable[Value]) -> None:
         """Hand on what is held, and tell the symbols of it."""

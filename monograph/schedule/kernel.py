@@ -7,6 +7,7 @@
                | Branch(predicate, target) | Jump(target)           what regions become; targets are positions of items
                | Move(pairs) | Record(node)                         held values handed on in Python
                | RowsStart(node) | RowsNext(rows, target)           rows, some at a time: see schedule.rowwise
+               | Point(stack) | RowAt(stack, index)                 one row: see schedule.rowat
     Domain   ::= shape, reduced dims                                see schedule.rows for what one kernel may hold
     Strided  ::= value, shape, strides, offset                      an affine view of a materialised value
     Pack     ::= source -> steps -> packed value                    an operand rearranged for a template
@@ -42,8 +43,8 @@ from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.types import TensorType
 
 __all__ = [
-    "Branch", "Domain", "Fused", "Item", "Jump", "Layout", "LibraryCall", "Move", "Pack", "Place", "Record", "RowsNext",
-    "RowsStart", "Schedule", "Strided", "Template", "is_held",
+    "Branch", "Domain", "Fused", "Item", "Jump", "Layout", "LibraryCall", "Move", "Pack", "Place", "Point", "Record",
+    "RowAt", "RowsNext", "RowsStart", "Schedule", "Strided", "Template", "is_held",
 ]
 
 
@@ -256,7 +257,53 @@ class RowsNext:
         return []
 
 
-Item = Fused | Template | LibraryCall | Branch | Jump | Move | Record | RowsStart | RowsNext
+@dataclass(eq=False, slots=True)
+class Point:
+    """A held `stack` is there: `word` points to its first row, the word `counter` has their number. `users` are the
+    words of rows of it."""
+
+    node: Node | None
+    stack: Value
+    word: int
+    counter: int
+    users: list[int]
+
+    @property
+    def inputs(self) -> list[Value]:
+        return [self.stack]
+
+    @property
+    def outputs(self) -> list[Value]:
+        return []
+
+    @property
+    def nodes(self) -> list[Node]:
+        return []
+
+
+@dataclass(eq=False, slots=True)
+class RowAt:
+    """`word` points to row `index` of the stack that `point` is about."""
+
+    node: Node
+    point: Point
+    index: Strided
+    word: int
+
+    @property
+    def inputs(self) -> list[Value]:
+        return [self.point.stack, self.index.value]
+
+    @property
+    def outputs(self) -> list[Value]:
+        return list(self.node.results)
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [self.node]
+
+
+Item = Fused | Template | LibraryCall | Branch | Jump | Move | Record | RowsStart | RowsNext | Point | RowAt
 
 
 def is_held(value: Value) -> bool:

@@ -20,7 +20,7 @@ import torch
 
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ops import build, panels
-from monograph.schedule import borders, turning, views
+from monograph.schedule import borders, rowat, turning, views
 from monograph.schedule.block import Control, Part
 from monograph.schedule.flow import Flow, size
 from monograph.schedule.items import closure, inputs_of
@@ -86,6 +86,8 @@ class Walk:
     def strides(self, item: Part, value: Value) -> Strides:
         """The layout of an output that nobody outside sees."""
         shape = shape_of(value)
+        if rowat.is_row(value.node):
+            return views.row_major(shape)
         if isinstance(item, Control) and item.is_loop:
             return self.laid.layouts[item.node.inputs[value.index]].strides
         if value in self.wanted:

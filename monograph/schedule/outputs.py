@@ -14,7 +14,7 @@ from dataclasses import replace
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.types import TensorType
 from monograph.ops import table
-from monograph.schedule import roles, turning, views
+from monograph.schedule import roles, rowat, turning, views
 from monograph.schedule.flow import Flow
 from monograph.schedule.fuse import Groups
 from monograph.schedule.kernel import is_held
@@ -51,7 +51,9 @@ def own_outputs(graph: Graph, stays: Sequence[Value | None] = ()) -> Graph:
 
 
 def _needs_copy(value: Value, own: set[Node], seen: set[Value]) -> bool:
-    return value.node not in own or value in seen or roles.role(value.node) in (Role.VIEW, Role.CONSTANT)
+    if value.node not in own or value in seen or rowat.is_row(value.node):
+        return True
+    return roles.role(value.node) in (Role.VIEW, Role.CONSTANT)
 
 
 def pull_back(flow: Flow, groups: Groups) -> dict[Value, tuple[Value, tuple[int, ...]]]:
@@ -67,6 +69,8 @@ def pull_back(flow: Flow, groups: Groups) -> dict[Value, tuple[Value, tuple[int,
             continue
         operand = node.inputs[0]
         base = flow.base_of(operand)
+        if rowat.is_row(base.node):
+            continue
         if base.node is None or base.node not in groups.of or base in taken or base.tensor.dtype != output.tensor.dtype:
             continue
         strides = turning.undo(flow.path_of(operand), Affine(shape_of(output), views.strides_seen(output)))

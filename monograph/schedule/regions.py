@@ -15,7 +15,7 @@ from monograph.ir import edit
 from monograph.ir.graph import Graph, Node, Value, map_operand
 from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
-from monograph.schedule import checks, roles, rowwise
+from monograph.schedule import checks, roles, rowat, rowwise
 from monograph.schedule.kernel import is_held
 from monograph.schedule.outputs import copy_of
 from monograph.schedule.roles import Role
@@ -40,6 +40,7 @@ def prepared(graph: Graph) -> Graph:
 
 def _prepare(graph: Graph) -> None:
     rowwise.extract(graph)
+    rowat.extract(graph)
     guarded = {checks.guard(graph, node) for node in list(graph.nodes)}
     uses = Counter(graph.outputs)
     for node in graph.nodes:
@@ -63,7 +64,8 @@ def _own_carried(graph: Graph, node: Node, uses: Counter[Value], own: set[Node])
         if is_held(value):
             return value
         maker = value.node
-        if maker in own and uses[value] == 1 and roles.role(maker) not in (Role.VIEW, Role.CONSTANT):
+        kept = maker in own and uses[value] == 1 and not rowat.is_row(maker)
+        if kept and roles.role(maker) not in (Role.VIEW, Role.CONSTANT):    # type: ignore[arg-type]
             return value
         copy = copy_of(value)
         edit.insert_before(graph, node, [copy])

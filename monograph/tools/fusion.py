@@ -21,7 +21,9 @@ from monograph.schedule.kernel import (
     Jump,
     LibraryCall,
     Move,
+    Point,
     Record,
+    RowAt,
     RowsNext,
     RowsStart,
     Schedule,
@@ -32,7 +34,7 @@ __all__ = ["Row", "fusion_rate", "rows"]
 
 
 KINDS = {Fused: "kernel", LibraryCall: "library", Branch: "branch", Jump: "jump", Move: "move", Record: "record",
-         RowsStart: "rows", RowsNext: "rows"}
+         RowsStart: "rows", RowsNext: "rows", Point: "point", RowAt: "row"}
 
 
 @dataclass(frozen=True)

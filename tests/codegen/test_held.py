@@ -217,3 +217,49 @@ def test_random_regions_with_sizes_from_values(seed, steps):
         inputs = inputs_for(graph, call)
         for got, wanted in zip(executable.run(inputs), evaluate(graph, inputs), strict=True):
             torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-3, equal_nan=True)
+
+
+BACKWARDS = """
+graph {
+    symbol s0: 0..
+    input %x: f32[s0, 2, 3, strides=[6, 3, 1]]
+    input %n: i64[strides=[]]
+    input %c: f32[2, 3, strides=[3, 1]]
+    %i: i64[], %a: f32[2, 3], %l: f32[2, 3] = mono.while([%n, %c, %c]) {
+        condition {
+            input %i0: i64[]
+            input %a0: f32[2, 3]
+            input %l0: f32[2, 3]
+            %p: bool[] = aten.gt.Scalar(%i0, 0)
+            return %p
+        }
+        body {
+            input %i1: i64[]
+            input %a1: f32[2, 3]
+            input %l1: f32[2, 3]
+            %i2: i64[] = aten.sub.Scalar(%i1, 1)
+            %row: f32[2, 3] = aten.index.Tensor(%x, [%i2])        # model.py:4 in forward
+            %b: f32[2, 3] = aten.mul.Tensor(%a1, %row)
+            %a2: f32[2, 3] = aten.add.Tensor(%b, %l1)
+            return %i2, %a2, %row
+        }
+    }
+    %last: i64[] = aten.sub.Scalar(%i, 1)
+    %end: f32[2, 3] = aten.index.Tensor(%x, [%last])
+    return %a, %l, %end
+}
+"""
+
+
+def test_rows_of_a_stack_are_read_where_they_lie():
+    def call(n):
+        return [torch.randn(n, 2, 3), torch.tensor(n), torch.randn(2, 3)]
+
+    turned = [torch.randn(3, 2, 5).permute(2, 1, 0), torch.tensor(5), torch.randn(2, 3)]
+    program = check(BACKWARDS, call(1), call(4), call(30), turned)
+    assert [step.label for step in python_steps(program)] == ["point"]
+    executable = Executable(program, resolve=special)
+    for inputs in ([torch.randn(3, 2, 3), torch.tensor(4), torch.randn(2, 3)], call(0)):
+        with pytest.raises(IndexError, match="out of bounds") as caught:
+            executable.run(inputs)
+        assert inputs[1] == 0 or "line 4" in "".join(caught.value.__notes__)
