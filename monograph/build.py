@@ -27,6 +27,7 @@ from monograph.autodiff.regions import gradients
 from monograph.autodiff.vjp import traced
 from monograph.backend import Half, Run, compile_graph
 from monograph.capture.captured import Binding, Captured, flat_view
+from monograph.capture.checks import REPLAY
 from monograph.capture.driver import trace
 from monograph.capture.guards import Fact, Guard, generate
 from monograph.capture.guards_ambient import ambient_facts
@@ -36,7 +37,7 @@ from monograph.capture.readset import ReadSet
 from monograph.capture.readset_effects import Traced
 from monograph.config import Options
 from monograph.dispatch import Call, Entry, TraceFailed
-from monograph.errors import MonographError, UnsupportedError, WrongPath
+from monograph.errors import MonographError, Replay, UnsupportedError, WrongPath
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.printer import print_graph
 from monograph.ops.build import Builder
@@ -90,7 +91,10 @@ def build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         print("[monograph] " + ", ".join(f"{k} {v:.3f} s" for k, v in report.seconds.items()), file=sys.stderr)
     if any(node.op.name == "mono.expect" for node in captured.graph.walk()):
         call = _one_path(call)
-    return Entry(capture.guard, _with_effects(call, capture.traced), report)
+    call = _with_effects(call, capture.traced)
+    if any(node.op.name == "mono.check" and node.attributes["error"] == REPLAY for node in captured.graph.walk()):
+        call = _or_in_python(call, function)
+    return Entry(capture.guard, call, report)
 
 
 def capture_call(
@@ -279,6 +283,20 @@ def _one_path(call: Call) -> Call:
             raise
 
     return one_path
+
+
+def _or_in_python(call: Call, function: Callable[..., Any]) -> Call:
+    """A call that raises what only Python can say runs again there; the program has changed nothing yet."""
+    def or_in_python(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        state = torch.get_rng_state()
+        try:
+            return call(leaves, args, kwargs)
+        except Replay:
+            pass
+        torch.set_rng_state(state)
+        return function(*args, **kwargs)
+
+    return or_in_python
 
 
 def _with_effects(call: Call, traced: Traced) -> Call:

@@ -9,7 +9,7 @@ import contextlib
 import ctypes
 import functools
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -33,7 +33,7 @@ from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
-    "BatchNorm", "is_functorch_tensor",
+    "BatchNorm", "OPS", "is_functorch_tensor", "below_autograd_now", "whole_torch",
     "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "PLAIN_TENSORS", "after_optimizer_step",
     "below_autograd", "composite_kernel", "current_backward_sequence", "decomposition", "device_modes",
     "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu", "fake_from_storage",
@@ -186,6 +186,26 @@ def kernels_only() -> Any:
     manager written in Python.
     """
     return torch._C._ExcludeDispatchKeyGuard(_ABOVE_KERNELS)    # 2.13
+
+
+@contextlib.contextmanager
+def whole_torch(grad: bool, autocast: torch.dtype | None) -> Iterator[None]:
+    """As user code runs, inside of `plain_torch` or `kernels_only`: with autograd where `grad` is, with torch functions
+    of subclasses, and with autocast to the dtype that is given; without modes."""
+    exclude = torch._C._dispatch_tls_local_exclude_set() - _ABOVE_KERNELS    # 2.13
+    include = torch._C._dispatch_tls_local_include_set()    # 2.13
+    with (torch._C._ForceDispatchKeyGuard(include, exclude), _disable_current_modes(),    # 2.13
+          torch._C._EnableTorchFunction(), torch.set_grad_enabled(grad),    # 2.13
+          torch.autocast("cpu", autocast, enabled=autocast is not None, cache_enabled=False)):
+        yield
+
+
+OPS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)    # 2.13
+
+
+def below_autograd_now() -> bool:
+    """Whether op calls made here skip autograd."""
+    return bool(torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.AutogradCPU))    # 2.13
 
 
 def no_torch_function() -> Any:
@@ -371,6 +391,17 @@ def quiet_fakes() -> Iterator[None]:
         yield
     finally:
         logger.disabled = before
+
+
+@contextlib.contextmanager
+def checking_with(replacement: Callable[[Callable[..., None]], Callable[..., None]]) -> Iterator[None]:
+    """`torch._check` and its kin end in `replacement(what they end in)`: a function of error class, condition, message."""
+    before = torch._check_with    # 2.13
+    torch._check_with = replacement(before)    # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        torch._check_with = before
 
 
 @contextlib.contextmanager

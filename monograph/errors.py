@@ -26,7 +26,7 @@ from monograph.source import SourceLoc
 
 __all__ = [
     "CaptureError", "CompileError", "DataDependentError", "DeviceError", "InputError",
-    "MismatchError", "MonographError", "UnsupportedError", "VerificationError", "WrongPath", "exception_class",
+    "MismatchError", "MonographError", "Replay", "UnsupportedError", "VerificationError", "WrongPath", "exception_class",
 ]
 
 
@@ -82,12 +82,21 @@ class MismatchError(MonographError):
 
 
 class WrongPath(Exception):
-    """A value read while tracing differs in this call. `number` says which read, `actual` what it gives now."""
+    """A value read while tracing differs in this call. `number` says which read, `actual` what it gives now.
+
+    Below 0: what code that is not looked into gives has other sizes."""
 
     def __init__(self, number: int, actual: tuple[Any, ...]) -> None:
         self.number = number
         self.actual = actual
+        if number < 0:
+            super().__init__(f"what a custom op or function gives is now of sizes {', '.join(map(str, actual))}")
+            return
         super().__init__(f"value number {number} that the trace read is now {', '.join(map(str, actual))}")
+
+
+class Replay(Exception):
+    """The program raises here, in words that only Python can find: the call is to run there. Never leaves the package."""
 
 
 def exception_class(name: str) -> type[BaseException]:

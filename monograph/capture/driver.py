@@ -16,6 +16,7 @@ from monograph.capture import blame
 from monograph.capture.averages import cumulative_averages
 from monograph.capture.boundary import Seal, remove_dead
 from monograph.capture.captured import Binding, Captured
+from monograph.capture.checks import checks_of_values
 from monograph.capture.conversions import Conversions
 from monograph.capture.convert.operators import entered
 from monograph.capture.fn_mode import UserMode
@@ -123,7 +124,8 @@ class _Attempt:
         snapshot = Snapshot(self.roots)
         torch.clear_autocast_cache()          # of casts of the real parameters, then of those of fakes
         try:
-            with compat.quiet_fakes(), compat.without_saved_tensor_hooks(), cumulative_averages():
+            with compat.quiet_fakes(), compat.without_saved_tensor_hooks(), cumulative_averages(), \
+                    checks_of_values(tracer):
                 captured = self._trace()
         finally:
             torch.clear_autocast_cache()

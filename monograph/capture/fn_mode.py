@@ -56,6 +56,8 @@ class UserMode(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is Tensor.__deepcopy__ and isinstance(args[0], compat.FakeTensor) and not args[0].requires_grad:
             return self.deep_copy(*args)
+        if func is Tensor.__format__ and isinstance(args[0], compat.FakeTensor) and not args[0].dim():
+            return self.formatted(*args)
         if func in LEAVES_TORCH and isinstance(args[0], compat.FakeTensor):
             raise self.leaves(func)
         if func is Tensor.tolist and isinstance(args[0], compat.FakeTensor):
@@ -116,6 +118,11 @@ class UserMode(TorchFunctionMode):
             if self.tracer.known(self.tracer.lift(tensor)) is not None:
                 return None
             return self.tracer.item(tensor.detach().reshape(()).to(dtype, copy=True))
+
+    def formatted(self, tensor: torch.Tensor, spec: str) -> str:
+        """As torch does it: a tensor without dims by its number."""
+        number = self.number(Tensor.item, (tensor,), {})
+        return format(tensor.item() if number is None else number, spec)
 
     def comparison(self, func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
         """The tensor of one bool behind `equal` or `allclose`; None where torch would not compare elements."""

@@ -4,6 +4,7 @@
     a if t else b     OPERATORS.choose(t, lambda: a, lambda: b)
     a < b < c         (lambda $l, $r: OPERATORS.and_($l < $r, lambda: $r < c))(a, b)
     range(n)          OPERATORS.builtin(range)(n)
+    f"n: {n:5}"       OPERATORS.joined("n: ", OPERATORS.formatted(n, -1, "5"))
 
 `hoist` collects functions that an expression needs, for the statement they must precede; it is None in a lambda or
 a generator expression, whose variables such a function could not see. An operand that binds a name (`:=`) or holds
@@ -163,6 +164,13 @@ class Expressions(ast.NodeTransformer):
                 node.func = operator("builtin", [node.func], node.func)
                 return node
         return self.native(node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        return operator("joined", [self.visit(part) for part in node.values], node)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
+        spec = syntax.constant("") if node.format_spec is None else self.visit(node.format_spec)
+        return operator("formatted", [self.visit(node.value), syntax.constant(node.conversion), spec], node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         node.args.defaults = [self.visit(default) for default in node.args.defaults]

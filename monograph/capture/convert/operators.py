@@ -10,6 +10,8 @@
     equal(left, right)                            left == right
     unequal(left, right)                          left != right
     assert_(test, message)                        `message` is a thunk or None
+    formatted(value, conversion, format)          a replacement field of an f-string, as in format(str(value), "5")
+    joined(*texts)                                the f-string of such fields and literals
     builtin(function)                             what to call in place of a builtin such as int, range, len
     generated(function, lazy, eager, items)       what to hand to `function` for `(e for t in items if c)`: a generator,
                                                   lazy(items), or the same as a list by for_ and if_, eager(items)
@@ -48,6 +50,7 @@ class _Unbound:
 
 
 UNBOUND = _Unbound()
+CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, ord("s"): str, ord("r"): repr, ord("a"): ascii}
 
 
 class Perhaps:
@@ -124,6 +127,12 @@ class Operators:
     def assert_(self, test: Any, message: Thunk | None) -> None:
         if not test:
             raise AssertionError(*(() if message is None else (message(),)))
+
+    def formatted(self, value: Any, conversion: int, spec: str) -> Any:
+        return format(CONVERSIONS[conversion](value), spec)
+
+    def joined(self, *texts: Any) -> Any:
+        return "".join(texts)
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return function

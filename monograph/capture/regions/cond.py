@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph.capture import blame
+from monograph.capture.checks import REPLAY
 from monograph.capture.convert.operators import UNBOUND, State
 from monograph.capture.regions.body import Body, Start
 from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.gradient import connect, known_tensors
 from monograph.capture.regions.merge import Merge, same, static_recipes
 from monograph.capture.regions.objects import refill
+from monograph.capture.text import TracedText
 from monograph.errors import exception_class
 from monograph.ir.graph import Node, Value
 from monograph.ops import table
@@ -64,6 +66,8 @@ def _raise(tracer: Tracer, predicate: torch.Tensor, first: Body, second: Body, t
 
 def checked_exception(error: Exception) -> tuple[str, str | None]:
     """The `error` and `message` of a `mono.check` that raises such an exception."""
+    if any(isinstance(entry, TracedText) for entry in error.args):
+        return REPLAY, None
     kind = type(error)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}:{kind.__qualname__}"
     arguments = error.args

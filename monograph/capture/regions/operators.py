@@ -13,12 +13,14 @@ import torch
 
 from monograph import compat
 from monograph.capture import blame
+from monograph.capture.checks import REPLAY
 from monograph.capture.convert.operators import Operators, State
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions import builtins, iterate
 from monograph.capture.regions.cond import cond
 from monograph.capture.regions.errors import Fork, Unmergeable
 from monograph.capture.regions.loop import loop
+from monograph.capture.text import Piece, TracedText, joined
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -199,10 +201,11 @@ class RegionOperators(Operators):
         if blame.may_be_caught():
             return super().assert_(self.tracer.ask(decided), message)
         text = None if message is None else message()
-        if text is not None and type(text) is not str:
-            text = str(text)
         self.tracer.record.loc = blame.location(blame.user_frame())
-        self.tracer.check_value(decided, "AssertionError", text)
+        if isinstance(text, TracedText):
+            self.tracer.check_value(decided, REPLAY, None)
+        else:
+            self.tracer.check_value(decided, "AssertionError", text if text is None else str(text))
 
     def unequal(self, left: Any, right: Any) -> Any:
         if type(left) is type(right) and type(left) in (list, tuple) and any(map(self.is_traced, (*left, *right))):
@@ -216,6 +219,20 @@ class RegionOperators(Operators):
     def search(self, function: Callable[..., Any], lazy: Callable[[Any], Any], loop: Callable[[Any], bool],
                items: Any) -> Any:
         return loop(items) if function in (any, all) else function(lazy(items))
+
+    def formatted(self, value: Any, conversion: int, spec: Any) -> Any:
+        if isinstance(value, torch.Tensor) and conversion == -1 and not value.dim():
+            value = value.item()                     # as torch formats it
+        if isinstance(value, TracedNumber):
+            return TracedText((Piece(value, conversion, str(spec)),))
+        if isinstance(value, TracedText):
+            if conversion in (-1, ord("s")) and not spec:
+                return value
+            value = str(value)
+        return super().formatted(value, conversion, str(spec))
+
+    def joined(self, *texts: Any) -> Any:
+        return joined(texts)
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return builtins.replacement(self, function)

@@ -1,0 +1,42 @@
+"""`torch._check` and its kin on a traced condition: a check that the program makes when it runs.
+
+What they would say may need other values, and may be any code of the user's, so that a call in which the condition is
+false runs in Python (`errors.Replay`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from monograph import compat
+from monograph.capture import blame
+from monograph.capture.number import TracedNumber
+
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Tracer
+
+__all__ = ["REPLAY", "checks_of_values"]
+
+REPLAY = "monograph.errors:Replay"
+
+
+def checks_of_values(tracer: Tracer) -> AbstractContextManager[None]:
+    """Inside, in this thread, `torch._check(condition)` takes a traced condition."""
+    thread = threading.get_ident()
+
+    def replacement(original: Callable[..., None]) -> Callable[..., None]:
+        def check(error: type[Exception], condition: Any, message: Any = None) -> None:
+            if threading.get_ident() != thread or not isinstance(condition, TracedNumber):
+                return original(error, condition, message)
+            if condition.kind is not bool:
+                return original(error, condition.kind(), message)           # torch says that it wants a bool
+            if blame.may_be_caught():
+                return original(error, bool(condition), message)
+            tracer.record.loc = blame.location(blame.user_frame())
+            tracer.check_value(condition.tensor, REPLAY, None)
+        return check
+
+    return compat.checking_with(replacement)
