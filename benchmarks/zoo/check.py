@@ -1,0 +1,102 @@
+"""One family: built, captured, compared with eager.
+
+    Outcome.status ::= not built | equal | different | refused | error | timeout | died
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import time
+from typing import Any
+
+import torch
+import transformers
+from torch.utils import _pytree as pytree
+
+import monograph
+from benchmarks.zoo.models import Instance, NotBuilt, make, run
+from monograph.api import dispatcher_of
+from monograph.ops.text import parse
+from tests.compare import assert_same
+
+__all__ = ["Outcome", "check"]
+
+
+@dataclasses.dataclass
+class Outcome:
+    """`graphs`: programs made for two equal calls; `reads`: values read from the call; `regions`: branches and loops;
+    `seconds` of the processor's time."""
+
+    name: str
+    status: str
+    reason: str = ""
+    graphs: int = 0
+    nodes: int = 0
+    reads: int = 0
+    regions: int = 0
+    seconds: float = 0.0
+    scale: str = ""
+    inputs: str = ""
+
+
+def check(name: str, *, backend: str = "reference") -> Outcome:
+    start = time.process_time()
+    try:
+        instance = make(name)
+    except NotBuilt as error:
+        return Outcome(name, "not built", f"{error.stage}: {error}", seconds=time.process_time() - start)
+    outcome = Outcome(name, "equal", scale=str(dataclasses.astuple(instance.scale)),
+                      inputs=" ".join(f"{key}{list(value.shape)}" for key, value in instance.inputs.items()))
+    _compare(instance, outcome, backend)
+    outcome.seconds = round(time.process_time() - start, 2)
+    return outcome
+
+
+def _compare(instance: Instance, outcome: Outcome, backend: str) -> None:
+    again = copy.deepcopy(instance.model)
+    expected = [visible(run(again, instance.inputs)) for _ in range(2)]
+    compiled = monograph.compile(instance.model, backend=backend)
+    try:
+        for want in expected:
+            got = visible(run(compiled, instance.inputs))
+            largest = max([float(x.abs().max()) for x in pytree.tree_leaves(want)
+                           if isinstance(x, torch.Tensor) and x.is_floating_point() and x.numel()], default=1.0)
+            tolerance = 1e-6 if backend == "reference" else 1e-3
+            assert_same(got, want, rtol=tolerance, atol=tolerance * min(max(largest, 1.0), 1e3))
+    except monograph.CaptureError as error:
+        outcome.status, outcome.reason = "refused", _text(error)
+    except AssertionError as error:
+        outcome.status, outcome.reason = "different", _text(error)
+    except Exception as error:             # what a faulty compiler raises is not known beforehand
+        outcome.status, outcome.reason = "error", _text(error)
+    _count(compiled, outcome)
+
+
+def _count(compiled: Any, outcome: Outcome) -> None:
+    dispatcher = dispatcher_of(compiled)
+    assert dispatcher is not None
+    outcome.graphs = len(dispatcher.entries)
+    if dispatcher.entries:
+        nodes = list(parse(dispatcher.entries[-1].report.text).walk())
+        outcome.nodes = len(nodes)
+        outcome.reads = sum(node.op.name == "mono.expect" for node in nodes)
+        outcome.regions = sum(bool(node.regions) for node in nodes)
+
+
+def visible(result: Any) -> Any:
+    """A result with caches opened: what their layers hold."""
+    opened = pytree.tree_map(lambda leaf: _open(leaf) if isinstance(leaf, transformers.Cache) else leaf, result,
+                             is_leaf=lambda leaf: isinstance(leaf, transformers.Cache))
+    return pytree.tree_map(lambda leaf: leaf, opened)
+
+
+def _open(cache: Any) -> Any:
+    if isinstance(cache, transformers.EncoderDecoderCache):
+        return [_open(cache.self_attention_cache), _open(cache.cross_attention_cache)]
+    return [{key: value for key, value in sorted(vars(layer).items()) if isinstance(value, (torch.Tensor, int, bool))}
+            for layer in cache.layers]
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' | '.join(str(error).strip().splitlines()[:3])}"[:400]
