@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from monograph import compat
 from monograph.capture.captured import Binding, Captured
 from monograph.capture.guards import Text
-from monograph.ir.boundary import Fresh, InputItself, InputView, Literal, Number, Result
+from monograph.ir.boundary import Choice, Fresh, InputItself, InputView, Literal, Number, Result
 from monograph.ir.types import TensorType
 
 __all__ = ["Finish", "finisher", "gatherer", "is_whole", "placer", "relayout", "reinterpret", "write_back"]
@@ -64,15 +64,26 @@ def _results(text: Text, captured: Captured) -> list[str]:
         target = itself(text, captured.bindings[move.input])
         text.lines.append(f"{text.name(relayout)}({target}, {_place(text, move.place, captured)})")
     made: dict[tuple[type, int], str] = {}
-    names = []
-    for result in boundary.results:
-        key = (type(result), getattr(result, "object", -1))
-        if key[1] < 0 or key not in made:
-            name = f"r{len(text.lines)}"
-            text.lines.append(f"{name} = {_expression(text, result, captured)}")
-            made[key] = name
-        names.append(made[key])
-    return names
+    return [_name(text, result, captured, made) for result in boundary.results]
+
+
+def _name(text: Text, result: Result, captured: Captured, made: dict[tuple[type, int], str]) -> str:
+    """The variable that holds a result; `made`: those of the objects so far."""
+    key = (type(result), getattr(result, "object", -1))
+    if key[1] >= 0 and key in made:
+        return made[key]
+    expression = _choice(text, result, captured, made) if isinstance(result, Choice) else \
+        _expression(text, result, captured)
+    made[key] = name = f"r{len(text.lines)}"
+    text.lines.append(f"{name} = {expression}")
+    return name
+
+
+def _choice(text: Text, result: Choice, captured: Captured, made: dict[tuple[type, int], str]) -> str:
+    chosen = _name(text, result.otherwise, captured, made)
+    for output, other in reversed(result.alternatives):
+        chosen = f"({_name(text, other, captured, made)} if outputs[{output}] else {chosen})"
+    return chosen
 
 
 def _expression(text: Text, result: Result, captured: Captured) -> str:

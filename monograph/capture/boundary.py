@@ -16,9 +16,21 @@ from monograph import compat, errors
 from monograph.capture.dims import dims, is_symbolic
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.number import TracedNumber, number_dtype
-from monograph.capture.storage import Storage
+from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.storage import Place, Storage
 from monograph.capture.tree import flatten
-from monograph.ir.boundary import Boundary, Fresh, InputItself, InputView, Literal, Number, Relayout, Result, Write
+from monograph.ir.boundary import (
+    Boundary,
+    Choice,
+    Fresh,
+    InputItself,
+    InputView,
+    Literal,
+    Number,
+    Relayout,
+    Result,
+    Write,
+)
 from monograph.ir.edit import symbols_in, symbols_read, tellers
 from monograph.ir.graph import Graph, Value
 
@@ -70,7 +82,47 @@ class Seal:
             entry = tracer.by_real[id(leaf)]
         if entry is not None:
             return InputItself(tracer.identity(entry))
-        return self.place(leaf, numbers.setdefault(id(leaf), len(numbers)))
+        number = numbers.setdefault(id(leaf), len(numbers))
+        own = self.place(leaf, number)
+        storage, layout = tracer.memory.of(leaf), Layout.of(leaf)
+        if not storage.places or leaf.requires_grad:
+            return own
+        others = self._alternatives(storage, layout, leaf if leaf is storage.base else None, numbers, [])
+        return Choice(tuple(others), own, number) if others else own
+
+    def _alternatives(self, storage: Storage, layout: Layout, itself: Any, numbers: dict[int, int],
+                      where: list[Value]) -> list[tuple[int, Result]]:
+        """What a result in a storage with places may be instead of a tensor of its own: outputs that say so, results.
+
+        `itself`: the tensor whose storage it is, if the result is that very tensor.
+        """
+        found: list[tuple[int, Result]] = []
+        for place in storage.places:
+            target = place.storage
+            moved = moved_layout(layout, storage, place)
+            tensor = place.tensor if itself is not None else None
+            holds = [*where, place.predicate]
+            if target.places and moved is not None:
+                inner = tensor if tensor is target.base else None
+                found += self._alternatives(target, moved, inner, numbers, holds)
+            if target.input is None and compat.storage_id(target.base) not in self.fresh:
+                continue                    # nobody sees that one but through this result
+            if moved is None:
+                raise Unmergeable("a result is a view of a tensor that may be another one", storage.site)
+            if tensor is None:
+                other = self._lying(target, moved, -1, (False,) * 4)
+            elif id(tensor) in self.tracer.by_fake:
+                other = InputItself(self.tracer.identity(self.tracer.by_fake[id(tensor)]))
+            else:
+                other = self.place(tensor, numbers.setdefault(id(tensor), len(numbers)))
+            found.append((self.output(self._all(holds), ()), other))
+        return found
+
+    def _all(self, predicates: list[Value]) -> Value:
+        holds = predicates[0]
+        for predicate in predicates[1:]:
+            holds = self.tracer.record.emit("aten.logical_and.default", holds, predicate, sizes=(), dtype=torch.bool)
+        return holds
 
     def _number(self, tensor: torch.Tensor) -> Value:
         """A value without dims of the dtype that holds every number `tensor` may hold."""
@@ -81,14 +133,22 @@ class Seal:
     def place(self, leaf: torch.Tensor, number: int) -> Fresh | InputView:
         """Where a tensor made inside lies."""
         tracer = self.tracer
-        storage, layout = tracer.memory.of(leaf), Layout.of(leaf)
-        alone = storage.input is None and self.fresh[compat.storage_id(leaf)][1] is None
+        layout = Layout.of(leaf)
+        new = id(leaf) not in tracer.by_fake
+        storage = tracer.memory.of(leaf)
+        detached = storage.input is not None and new and not leaf.requires_grad and self._requires_grad(storage.input)
+        marks = layout.conj, layout.neg, new and is_new_leaf(leaf), new and isinstance(leaf, torch.nn.Parameter)
+        return self._lying(storage, layout, number, marks, detached)
+
+    def _lying(self, storage: Storage, layout: Layout, number: int, marks: tuple[bool, bool, bool, bool],
+               detached: bool = False) -> Fresh | InputView:
+        """What lies in a storage at a layout; `marks` as `Fresh` has them."""
+        key = compat.storage_id(storage.base)
+        alone = storage.input is None and self.fresh[key][1] is None
         if is_symbolic(layout.offset) and not alone:
             raise errors.DataDependentError("a result is a view at a place that only the run knows",
                                             loc=self.tracer.record.loc, hint="return a clone() of it")
         sizes, strides = dims(layout.sizes), dims(layout.strides)
-        new = id(leaf) not in tracer.by_fake
-        marks = layout.conj, layout.neg, new and is_new_leaf(leaf), new and isinstance(leaf, torch.nn.Parameter)
         if storage.input is not None:
             offset = layout.offset
             if layout.dtype == storage.layout.dtype:
@@ -96,8 +156,8 @@ class Seal:
             else:
                 offset -= storage.layout.offset * storage.layout.dtype.itemsize // layout.dtype.itemsize
             return InputView(storage.input, sizes, strides, offset, layout.dtype, number, *marks,
-                             detached=new and not leaf.requires_grad and self._requires_grad(storage.input))
-        output, whole = self.fresh[compat.storage_id(leaf)]
+                             detached=detached)
+        output, whole = self.fresh[key]
         offset = 0 if whole is None else layout.offset
         return Fresh(output, sizes, strides, offset, layout.dtype, number, *marks)
 
@@ -112,8 +172,28 @@ class Seal:
         for leaf in leaves:
             if isinstance(leaf, compat.FakeTensor) and self.tracer.memory.of(leaf).input is None:
                 seen.setdefault(compat.storage_id(leaf), []).append(Layout.of(leaf))
+        for storage in self._shared(leaves):
+            seen.setdefault(compat.storage_id(storage.base), []).append(storage.layout)
         for key, layouts in seen.items():
             self.fresh[key] = self._fresh(self.tracer.memory.by_id[key], layouts)
+
+    def _shared(self, leaves: list[Any]) -> list[Storage]:
+        """Storages made inside that two results may lie in, one of them perhaps."""
+        users: dict[int, set[int]] = {}
+        found: dict[int, Storage] = {}
+
+        def visit(storage: Storage, user: int) -> None:
+            found[id(storage)] = storage
+            users.setdefault(id(storage), set()).add(user)
+            for place in storage.places:
+                visit(place.storage, user)
+
+        for leaf in leaves:
+            if isinstance(leaf, compat.FakeTensor):
+                visit(self.tracer.memory.of(leaf), id(leaf))
+        places = {id(place.storage) for storage in found.values() for place in storage.places}
+        return [storage for key, storage in found.items()
+                if key in places and storage.input is None and len(users[key]) > 1]
 
     def _fresh(self, storage: Storage, layouts: list[Layout]) -> tuple[int, Layout | None]:
         first = layouts[0]
@@ -122,7 +202,8 @@ class Seal:
             return self.output(self.tracer.memory.read_layout(storage, first), first.strides), None
         if not storage.layout.is_dense():
             raise errors.UnsupportedError("several results share a storage that has gaps", loc=self.tracer.record.loc)
-        return self.output(storage.value, storage.layout.strides), storage.layout
+        return self.output(self.tracer.memory.read_layout(storage, storage.layout), storage.layout.strides), \
+            storage.layout
 
     # -- outputs -----------------------------------------------------------------------
 
@@ -139,6 +220,16 @@ class Seal:
         outputs.append(value)
         self.outputs[value] = len(outputs) - 1
         return len(outputs) - 1
+
+
+def moved_layout(layout: Layout, storage: Storage, place: Place) -> Layout | None:
+    """Where a tensor at `layout` in `storage` lies if the storage is `place`; None when that is not known."""
+    base = storage.layout
+    if layout.key == base.key:
+        return place.layout if place.layout.key[0] == base.key[0] else None
+    if layout.dtype != place.layout.dtype or place.layout.key[:2] != base.key[:2]:
+        return None
+    return Layout(layout.sizes, layout.strides, layout.offset - base.offset + place.layout.offset, layout.dtype)
 
 
 def is_new_leaf(tensor: torch.Tensor) -> bool:

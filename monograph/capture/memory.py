@@ -166,9 +166,9 @@ class Memory:
         type = value.tensor
         return self.record.emit("aten.where.self", predicate, value, otherwise, sizes=type.shape, dtype=type.dtype)
 
-    def lies_at(self, storage: Storage, places: tuple[Place, ...]) -> None:
-        """`storage`, whose value is up to date, may be any of `places`."""
-        storage.places = places
+    def lies_at(self, storage: Storage, places: tuple[Place, ...], site: Any = None) -> None:
+        """`storage`, whose value is up to date, may be any of `places` after the statement `site`."""
+        storage.places, storage.site = places, site
         storage.seen = tuple(place.storage.version for place in places)
 
     def _look(self, storage: Storage) -> None:

@@ -32,6 +32,7 @@ class Place:
     predicate: Value
     storage: Storage
     layout: Layout
+    tensor: Any = None          # the very tensor (a fake) it then is, where that is known
 
 
 VERSIONS = itertools.count(1)     # unique over all storages: a restored state never looks like another one
@@ -41,7 +42,7 @@ class Storage:
     """One storage of the traced program. `hold` keeps torch's storage, whose address is our key, alive."""
 
     __slots__ = ("base", "cache", "factory", "frozen", "hold", "input", "layout", "places", "recipes", "scope", "seen",
-                 "value", "version")
+                 "site", "value", "version")
 
     def __init__(self, layout: Layout, value: Value, base: torch.Tensor, *, input: int | None = None) -> None:
         self.layout = layout
@@ -56,6 +57,7 @@ class Storage:
         self.places: tuple[Place, ...] = ()
         self.seen: tuple[int, ...] = ()     # versions of the places when `value` was theirs
         self.frozen: tuple[str, Any] | None = None      # why it may not be written, and the statement that made it so
+        self.site: Any = None               # the statement that left it with places
         self.scope: Any = None              # the region whose values it holds; None: everybody may read it
 
     @property

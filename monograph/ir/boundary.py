@@ -4,6 +4,7 @@
     Result   ::= Fresh(output, sizes, strides, offset, dtype)     new storage computed by the graph, or a view of it
                | InputItself(input)                               the caller gets back the very object
                | InputView(input, sizes, strides, offset, dtype)  a view of an input's storage, after write-back
+               | Choice((output, Result)*, Result)                the first whose output (a bool) is true, else the last
                | Literal(value)                                   a Python object fixed at capture
                | Number(output)                                   output.item(), of an f64[], i64[] or bool[]
     Write    ::= (input, output)                                  inputs[i].copy_(outputs[j]) after the run
@@ -26,7 +27,7 @@ import torch
 
 from monograph.ir.symbolic import Dim
 
-__all__ = ["Boundary", "Fresh", "InputItself", "InputView", "Literal", "Number", "Relayout", "Result", "Write"]
+__all__ = ["Boundary", "Choice", "Fresh", "InputItself", "InputView", "Literal", "Number", "Relayout", "Result", "Write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,16 @@ class Number:
     output: int
 
 
-Result: TypeAlias = Fresh | InputItself | InputView | Literal | Number
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A tensor that is one of several, which only the run knows: after a branch or a loop."""
+
+    alternatives: tuple[tuple[int, Result], ...]
+    otherwise: Result
+    object: int = -1
+
+
+Result: TypeAlias = Fresh | InputItself | InputView | Choice | Literal | Number
 
 
 @dataclass(frozen=True, slots=True)

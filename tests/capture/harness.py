@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph.capture import Captured, trace
-from monograph.ir.boundary import Fresh, InputItself, InputView, Literal, Number
+from monograph.ir.boundary import Choice, Fresh, InputItself, InputView, Literal, Number
 from monograph.ops.evaluate import evaluate
 from monograph.results import write_back, write_grown
 
@@ -33,18 +33,20 @@ def finish(captured: Captured, inputs: list[Any], outputs: list[Any]) -> Any:
     for relayout in boundary.relayouts:
         inputs[relayout.input].data = place(relayout.place, inputs, outputs)
     made: dict[int, Any] = {}
-    results = []
-    for result in boundary.results:
+
+    def value(result: Any) -> Any:
+        if isinstance(result, Choice):
+            return value(next((other for output, other in result.alternatives if outputs[output]), result.otherwise))
         if isinstance(result, Literal):
-            results.append(result.value)
-        elif isinstance(result, Number):
-            results.append(outputs[result.output].item())
-        elif isinstance(result, InputItself):
-            results.append(inputs[result.input])
-        else:
-            results.append(made.setdefault(result.object, None) if made.get(result.object) is not None
-                           else made.setdefault(result.object, place(result, inputs, outputs)))
-    return boundary.tree.unflatten(results)
+            return result.value
+        if isinstance(result, Number):
+            return outputs[result.output].item()
+        if isinstance(result, InputItself):
+            return inputs[result.input]
+        if made.get(result.object) is None:
+            made[result.object] = place(result, inputs, outputs)
+        return made[result.object]
+    return boundary.tree.unflatten([value(result) for result in boundary.results])
 
 
 def place(result: Fresh | InputView, inputs: list[Any], outputs: list[Any]) -> torch.Tensor:

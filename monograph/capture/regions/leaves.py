@@ -38,6 +38,7 @@ class Leaf:
     value: Any
     kind: str = "fixed"
     places: dict[At, Layout] = field(default_factory=dict)
+    objects: dict[At, Any] = field(default_factory=dict)       # the tensors that lie there
     frozen: bool = False                          # it may be the same tensor as another leaf
     watched: set[int] = field(default_factory=set)      # storages it may be a view of, at a place only the run knows
     follow: bool = False                          # autograd follows it: it requires grad

@@ -70,6 +70,7 @@ class _Loop:
         self.written: list[int] = []               # storages of the outside that it writes
         self.leaves: list[Leaf] = []
         self.spec: Any = None
+        self.objects: dict[At, Any] = {}           # the tensors seen at places of the outside
         self.slots: list[tuple[Leaf, int]] = []    # of moving leaves among what the node carries
 
     def run(self) -> None:
@@ -170,8 +171,9 @@ class _Loop:
         storage = memory.add(fake, graph.add_input(TensorType(layout.dtype, tuple(layout.sizes))))
         storage.frozen = self._frozen(leaf)
         leaf.flags = {at: graph.add_input(TensorType(torch.bool, ())) for at in leaf.places}
-        places = [Place(leaf.flags[at], memory.by_id[at[0]], place) for at, place in leaf.places.items()]
-        memory.lies_at(storage, (*places, *self._watched(leaf)))
+        places = [Place(leaf.flags[at], memory.by_id[at[0]], place, leaf.objects.get(at))
+                  for at, place in leaf.places.items()]
+        memory.lies_at(storage, (*places, *self._watched(leaf)), self.start.site)
         if leaf.follow:
             fake.requires_grad_(True)
         return fake
@@ -293,7 +295,8 @@ class _Loop:
         if leaf.kind != "moving":
             if at[0] == compat.storage_id(given) and now.key == layout.key:
                 return False
-            leaf.kind, leaf.places = "moving", {(compat.storage_id(given), layout.key): layout}
+            home = compat.storage_id(given), layout.key
+            leaf.kind, leaf.places, leaf.objects = "moving", {home: layout}, {home: given}
             return True
         again = self.start.grad and not leaf.follow and is_differentiable(end, self._given(leaf))
         leaf.follow |= again
@@ -302,7 +305,7 @@ class _Loop:
                 again |= key not in leaf.watched
                 leaf.watched.add(key)
             elif place is not None:
-                again |= _add_place(leaf, (key, place.key), place)
+                again |= _add_place(leaf, (key, place.key), place, self.objects.get((key, place.key)))
             elif leaf not in holders.setdefault(key, []):
                 holders[key].append(leaf)
         return again
@@ -316,13 +319,16 @@ class _Loop:
 
         The layout is None where the storage is one of the loop's own, whose content is carried as a value.
         """
-        return self._places_of(self.tracer.memory.of(tensor), compat.storage_id(tensor), Layout.of(tensor), [])
+        key, layout = compat.storage_id(tensor), Layout.of(tensor)
+        self.objects[key, layout.key] = tensor
+        return self._places_of(self.tracer.memory.of(tensor), key, layout, [])
 
     def _places_of(self, storage: Storage, key: int, layout: Layout, where: list[Value]
                    ) -> list[tuple[list[Value], int, Layout | None]]:
         memory = self.tracer.memory
         holder = self._holder(key)
         if holder is not None:
+            self.objects |= holder.objects
             return [(where, key, None),
                     *(([*where, flag], at[0], holder.places[at]) for at, flag in holder.flags.items())]
         if any(storage.scope is body.graph for body in self.start.bodies):
@@ -331,6 +337,7 @@ class _Loop:
             keys = {id(other): other_key for other_key, other in memory.by_id.items()}
             found: list[tuple[list[Value], int, Layout | None]] = [(where, key, None)]
             for place in storage.places:
+                self.objects[keys[id(place.storage)], place.layout.key] = place.tensor
                 found += self._places_of(place.storage, keys[id(place.storage)], place.layout,
                                          [*where, place.predicate])
             return found
@@ -440,8 +447,9 @@ class _Loop:
         places = list(leaf.places.items())
 
         def join() -> None:
-            found = [Place(flag, memory.by_id[at[0]], place) for flag, (at, place) in zip(flags, places, strict=True)]
-            memory.lies_at(memory.of(made), (*found, *self._watched(leaf)))
+            found = [Place(flag, memory.by_id[at[0]], place, leaf.objects.get(at))
+                     for flag, (at, place) in zip(flags, places, strict=True)]
+            memory.lies_at(memory.of(made), (*found, *self._watched(leaf)), self.start.site)
         late.append(join)
         return made
 
@@ -460,9 +468,10 @@ def _kind_of_part(look: Any, given: Any) -> str:
     return "number" if isinstance(look, TracedNumber) or isinstance(given, TracedNumber) else "fixed"
 
 
-def _add_place(leaf: Leaf, at: At, layout: Layout) -> bool:
+def _add_place(leaf: Leaf, at: At, layout: Layout, tensor: Any) -> bool:
     known = at in leaf.places
     leaf.places.setdefault(at, layout)
+    leaf.objects.setdefault(at, tensor)
     return not known
 
 

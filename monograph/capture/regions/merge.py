@@ -278,10 +278,17 @@ class Merge:
             memory = self.tracer.memory
             negative = self._negative()
             (left, left_layout), (right, right_layout) = places
-            memory.lies_at(memory.of(made), (Place(self.predicate, left, left_layout),
-                                             Place(negative, right, right_layout)))
+            memory.lies_at(memory.of(made), (
+                Place(self.predicate, left, left_layout, self._outer(a, p, 0, left)),
+                Place(negative, right, right_layout, self._outer(b, q, 1, right))), self.start.site)
         self.late.append(join)
         return made
+
+    def _outer(self, tensor: torch.Tensor, storage: int, side: int, seen: Storage) -> torch.Tensor | None:
+        """A tensor that a branch leaves as it is known afterwards, `seen` being its storage then."""
+        if not self._is_fresh(storage, side):
+            return self.tracer.lift(tensor)
+        return seen.base if tensor is self.tracer.memory.by_id[storage].base else None
 
     def _negative(self) -> Value:
         return self.tracer.record.emit("aten.logical_not.default", self.predicate, sizes=(), dtype=torch.bool)
@@ -331,10 +338,14 @@ class Merge:
                 never = self.tracer.record.full((), False, torch.bool)
             target = self._export(keys[id(place.storage)], side)[0]
 
-            def fill(value: Value, target: Storage = target, layout: Layout = place.layout) -> None:
-                places.append(Place(value, target, layout))
+            inside = self._is_fresh(keys[id(place.storage)], side)
+            tensor = place.tensor if not inside else target.base if place.tensor is place.storage.base else None
+
+            def fill(value: Value, target: Storage = target, layout: Layout = place.layout,
+                     tensor: Any = tensor) -> None:
+                places.append(Place(value, target, layout, tensor))
             self.slot(*((place.predicate, never) if side == 0 else (never, place.predicate)), fill)
-        self.late.append(lambda: memory.lies_at(made, tuple(places)))
+        self.late.append(lambda: memory.lies_at(made, tuple(places), self.start.site))
 
 
 def _is_node(value: Any) -> bool:
