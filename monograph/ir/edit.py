@@ -13,7 +13,7 @@ from monograph.ir.types import ScalarType, TensorType, Type
 
 __all__ = [
     "clone", "copy_node", "erase", "insert_before", "is_sorted", "move_before", "position", "sort", "substitute",
-    "symbols_in", "symbols_read", "symbols_told", "tellers",
+    "symbols_in", "symbols_named", "symbols_read", "symbols_told", "tellers",
 ]
 
 
@@ -47,14 +47,20 @@ def symbols_told(type: Type) -> set[str]:
     return set().union(*(names for names in alone if len(names) == 1))
 
 
-def symbols_read(node: Node) -> set[str]:
-    """Names of the symbols that running `node` needs: in operands, attributes and types of its results and regions."""
+def symbols_named(node: Node) -> set[str]:
+    """Names of the symbols in a node's operands, attributes and the types of its results; regions aside."""
     found: set[str] = set()
     _collect(node.operands, found)
     for attribute in node.attributes.values():
         _collect(attribute, found)
     for value in node.results:
         _collect(value.type, found)
+    return found
+
+
+def symbols_read(node: Node) -> set[str]:
+    """Names of the symbols that running `node` needs: its own, those of its regions and of what these take."""
+    found = symbols_named(node)
     for region in node.regions:
         found.update(*(symbols_in(value.type) for value in region.inputs), *map(symbols_read, region.nodes))
     return found

@@ -26,8 +26,18 @@ def may_raise(node: Node) -> bool:
     return not isinstance(divisor, (int, float)) or divisor == 0
 
 
-def is_pure(node: Node) -> bool:
-    """No effect and no draw, in regions neither: may be removed when unused, merged with an equal node, moved."""
+def is_pure(node: Node, known: dict[Node, bool] | None = None) -> bool:
+    """No effect and no draw, in regions neither: may be removed when unused, merged with an equal node, moved.
+
+    `known` remembers what was found for nodes with regions.
+    """
     if node.op.has(Trait.RANDOM) or node.op.effects - {Effect.RAISES} or may_raise(node):
         return False
-    return all(is_pure(inner) for region in node.regions for inner in region.nodes)
+    if not node.regions:
+        return True
+    found = None if known is None else known.get(node)
+    if found is None:
+        found = all(is_pure(inner, known) for region in node.regions for inner in region.nodes)
+        if known is not None:
+            known[node] = found
+    return found

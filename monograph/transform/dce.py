@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from monograph.ir.edit import symbols_in, symbols_read, tellers
-from monograph.ir.graph import Graph, Source, Value
+from monograph.ir.edit import symbols_in, symbols_named, tellers
+from monograph.ir.graph import Graph, Node, Source, Value
 from monograph.ops.effects import is_pure
 from monograph.transform.prune import prune
 
@@ -29,45 +29,53 @@ def dce(graph: Graph) -> bool:
 def _clean(graph: Graph) -> bool:
     """Sweep until nothing is left to remove: what dies in a region may free what the blocks around it make."""
     changed = False
-    while _sweep(graph, set(), (), graph.symbols):
+    while _Sweep(graph).changed:
         changed = True
         if not any(node.regions for node in graph.nodes):
             break
     return changed
 
 
-def _sweep(graph: Graph, symbols: set[str], known: Collection[str], names: Collection[str]) -> bool:
-    """Backwards over the block. `symbols` are what is used after it and grow to what it uses; `known`, told outside.
-    `names`: all symbols of the graph."""
-    live = set(graph.outputs)
-    tells: dict[Value, set[str]] = {}
-    inside = set(known)
-    if names:
-        symbols |= set().union(*(symbols_in(value.type) for value in graph.outputs))
-        tells = tellers(graph, known)
-        inside.update(*(symbols_in(value.type) for value in graph.inputs), *tells.values())     # at the end
+class _Sweep:
+    """Backwards over a graph, regions in the place of their node."""
 
-    def is_live(result: Value) -> bool:
-        return result in live or not symbols.isdisjoint(tells.get(result, ()))
+    def __init__(self, graph: Graph) -> None:
+        self.changed = False
+        self.names = graph.symbols          # where there are none, nothing is looked for
+        self.symbols: set[str] = set()      # used after the place of the sweep, or inside it
+        self.pure: dict[Node, bool] = {}
+        self.block(graph, ())
 
-    kept = []
-    changed = False
-    for node in reversed(graph.nodes):
-        if names:
-            inside = inside.difference(*(tells.get(result, ()) for result in node.results))
-        if is_pure(node) and not any(map(is_live, node.results)):
-            changed = True
-            continue
-        changed |= prune(node, is_live)
-        for region in node.regions:
-            changed |= _sweep(region, symbols, inside, names)
-        live.update(node.reads)
-        if names:
-            symbols |= symbols_read(node)
-        kept.append(node)
-    if len(kept) < len(graph.nodes):
-        graph.nodes[:] = reversed(kept)
-    return changed
+    def block(self, graph: Graph, known: Collection[str]) -> set[Value]:
+        """The values that the block reads from outside. `known`: symbols told outside."""
+        live = set(graph.outputs)
+        tells: dict[Value, set[str]] = {}
+        inside = set(known)
+        if self.names:
+            self.symbols.update(*(symbols_in(value.type) for value in (*graph.inputs, *graph.outputs)))
+            tells = tellers(graph, known)
+            inside.update(*(symbols_in(value.type) for value in graph.inputs), *tells.values())     # at the end
+
+        def is_live(result: Value) -> bool:
+            return result in live or not self.symbols.isdisjoint(tells.get(result, ()))
+
+        kept = []
+        for node in reversed(graph.nodes):
+            if self.names:
+                inside = inside.difference(*(tells.get(result, ()) for result in node.results))
+            if is_pure(node, self.pure) and not any(map(is_live, node.results)):
+                self.changed = True
+                continue
+            self.changed |= prune(node, is_live)
+            for region in node.regions:
+                live |= self.block(region, inside)
+            live.update(node.inputs)
+            if self.names:
+                self.symbols |= symbols_named(node)
+            kept.append(node)
+        if len(kept) < len(graph.nodes):
+            graph.nodes[:] = reversed(kept)
+        return live.difference(graph.inputs, *(node.results for node in kept))
 
 
 def _drop_unused_derived(graph: Graph) -> bool:
