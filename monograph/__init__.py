@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from monograph import registration
 
 if TYPE_CHECKING:
+    from monograph.api import allow_in_graph as allow_in_graph
     from monograph.api import capture as capture
     from monograph.api import compile as compile
     from monograph.api import disable as disable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "allow_in_graph": "monograph.api",
     "capture": "monograph.api", "compile": "monograph.api", "disable": "monograph.api",
     "refresh": "monograph.api", "reset": "monograph.api",
     "explain": "monograph.tools.explain", "verify": "monograph.tools.verify",

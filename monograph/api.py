@@ -20,12 +20,13 @@ from torch import nn
 from monograph import config, module
 from monograph.build import build, capture_call
 from monograph.capture.captured import Captured
+from monograph.capture.functions import Allowed
 from monograph.config import Options
 from monograph.dispatch import Dispatcher, Recompile, TraceFailed, check_devices, known
 from monograph.errors import InputError
 from monograph.torch_backend import forget_warnings
 
-__all__ = ["CompiledFunction", "capture", "compile", "disable", "dispatcher_of", "refresh", "reset"]
+__all__ = ["CompiledFunction", "allow_in_graph", "capture", "compile", "disable", "dispatcher_of", "refresh", "reset"]
 
 
 class CompiledFunction:
@@ -101,6 +102,17 @@ def _compile_with(target: Any, options: Options) -> Any:
     if not callable(target):
         raise InputError(f"cannot compile {type(target).__name__}", hint="give a function, an nn.Module or a method")
     return CompiledFunction(target, options)
+
+
+def allow_in_graph(function: Callable[..., Any]) -> Allowed:
+    """A function that captures call as a whole, without looking into it; a decorator.
+
+    For pure functions of tensors, numbers and constants: it is called once while capturing and once in every run, on
+    plain tensors, and must give what its arguments alone decide. Gradients go through what autograd records in it, for
+    which the backward calls it again. Sizes of results may differ between calls: each set of them is captured on its
+    own. What it returns must not lie in the memory of an argument.
+    """
+    return Allowed(function)
 
 
 def disable(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -124,7 +124,11 @@ class Dispatcher:
             return self._eager(args, kwargs, refusal)
         leaves = made.guard.check(args, kwargs)
         assert leaves is not None, made.guard.failures(args, kwargs)
-        return made.run(leaves, args, kwargs)
+        try:
+            return made.run(leaves, args, kwargs)
+        except WrongPath as again:
+            why = UnsupportedError(f"the very call that was captured runs otherwise: {again}")
+            return self._eager(args, kwargs, why)
 
     def _promote(self, entry: Entry) -> None:
         self.entries = (entry, *(other for other in self.entries if other is not entry))

@@ -16,8 +16,10 @@ from torch.overrides import TorchFunctionMode
 from monograph import compat, errors
 from monograph.capture import blame, dynamic, handlers
 from monograph.capture.attributes import attribute
+from monograph.capture.functions import Allowed, call_whole, gives_number
 from monograph.capture.histories import cut
 from monograph.capture.inputs import flat_like
+from monograph.capture.literals import BUILDERS, built
 from monograph.capture.number import as_operands, number_dtype
 
 if TYPE_CHECKING:
@@ -60,8 +62,18 @@ class UserMode(TorchFunctionMode):
             return self.formatted(*args)
         if func in LEAVES_TORCH and isinstance(args[0], compat.FakeTensor):
             raise self.leaves(func)
+        if isinstance(func, Allowed):
+            self.tracer.record.loc = blame.location(blame.user_frame(3))
+            return call_whole(self.tracer, func.function, func.name, args, kwargs)
+        if type(func) in compat.OPS and gives_number(func):
+            return call_whole(self.tracer, func, str(func), args, kwargs)
         if func is Tensor.tolist and isinstance(args[0], compat.FakeTensor):
             return self.tolist(args[0])
+        if func in BUILDERS and args:
+            with torch._C.DisableTorchFunction(), torch.no_grad():
+                tensor = built(self.tracer, *args, **kwargs)
+            if tensor is not None:
+                return tensor
         args, kwargs = as_operands(self.tracer, func, args, kwargs)
         if torch.is_grad_enabled():
             args, kwargs = cut(self.tracer, args, kwargs)

@@ -9,6 +9,7 @@ import torch
 
 from monograph import compat
 from monograph.ir.graph import Value, map_operand
+from monograph.ir.types import TensorType
 from monograph.ops import evaluate
 
 __all__ = ["constant"]
@@ -61,5 +62,7 @@ def _only_raises(node: Any) -> bool:
 
 
 def _numel(value: Value) -> int:
+    if not isinstance(value.type, TensorType):
+        return 1
     size = value.tensor.numel
     return size if isinstance(size, int) else LARGEST + 1

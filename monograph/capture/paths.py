@@ -8,12 +8,15 @@ which the value differs raises WrongPath before anything is written, and is capt
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from monograph import compat
 from monograph.ir.graph import Value
+from monograph.ir.op import Op
 from monograph.ops import evaluate, table
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ class Paths:
         self.symbols: dict[str, Any] = {}
         self.done = 0                            # nodes of the graph that are
         self.generator: torch.Tensor | None = None
+        self.drew = False                        # the last `run` did
 
     def can_read(self, tensor: torch.Tensor) -> bool:
         """Integers and truth values, outside of regions: a float would hold for one call only."""
@@ -58,17 +62,58 @@ class Paths:
         tracer.record.node(table.lookup("mono.expect"), (value,), {"value": numbers, "number": number}, ())
         return real
 
+    def run(self, op: Op, function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """What `function` gives for the operands and attributes of `op`, in this call; and the operands' values.
+
+        `drew`: whether that took random numbers. `found` is to follow once the node of `op` is recorded.
+        """
+        operands, attributes = table.bind(op, args, kwargs)
+        with self._in_order():
+            real = _values(operands, self.values)
+            before = torch.default_generator.get_state()
+            given, named = table.unbind(op, real, attributes)
+            result = function(*given, **named)
+            self.drew = not torch.equal(before, torch.default_generator.get_state())
+        return result, real
+
+    def found(self, values: Sequence[Value], results: Sequence[Any]) -> None:
+        """The last node of the graph gives `results`; it need not run."""
+        for value, result in zip(values, results, strict=True):
+            self.values[value] = result
+            evaluate.bind_symbols(value, result, self.symbols)
+        self.done = len(self.tracer.graph.nodes)
+
     def _evaluate(self, value: Value) -> torch.Tensor:
-        """Run what was recorded since the last read, in order, so that random draws are those of the call."""
+        with self._in_order():
+            pass
+        found = self.values[value]
+        assert isinstance(found, torch.Tensor), value
+        return found
+
+    @contextmanager
+    def _in_order(self) -> Iterator[None]:
+        """Run what was recorded since the last time, in order, so that random draws are those of the call.
+
+        What runs inside draws what the call draws next. A gradient that is not known yet counts as ones.
+        """
         tracer = self.tracer
         with compat.plain_torch(), torch.random.fork_rng(devices=[]):
             torch.default_generator.set_state(tracer.draws.start if self.generator is None else self.generator)
             for binding, given in zip(tracer.bindings, tracer.graph.inputs, strict=True):
                 if given not in self.values:
-                    self.values[given] = tracer.resolve(binding)
+                    tangent = binding.kind == "tangent"
+                    self.values[given] = _ones(given) if tangent else tracer.resolve(binding)
             evaluate.run_nodes(tracer.graph.nodes[self.done:], self.values, self.symbols)
             self.done = len(tracer.graph.nodes)
+            yield
             self.generator = torch.default_generator.get_state()
-        found = self.values[value]
-        assert isinstance(found, torch.Tensor), value
-        return found
+
+
+def _ones(tangent: Value) -> torch.Tensor:
+    return torch.ones(tangent.tensor.shape, dtype=tangent.tensor.dtype)      # type: ignore[arg-type]
+
+
+def _values(operand: Any, values: dict[Value, Any]) -> Any:
+    if isinstance(operand, tuple):
+        return tuple(_values(entry, values) for entry in operand)
+    return values[operand] if isinstance(operand, Value) else operand

@@ -15,7 +15,19 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from monograph import compat, errors
-from monograph.capture import blame, by_example, eager_checks, fake_memo, handlers, known, shape_rules, sizes, writes
+from monograph.capture import (
+    blame,
+    by_example,
+    eager_checks,
+    fake_memo,
+    functions,
+    handlers,
+    known,
+    opaque,
+    shape_rules,
+    sizes,
+    writes,
+)
 from monograph.capture.asking import Asking
 from monograph.capture.call import Call, flatten_result, result_type, tensors_of
 from monograph.capture.captured import Binding
@@ -146,6 +158,8 @@ class Tracer(Asking, TorchDispatchMode):
         if func not in shape_rules.KEPT_WHOLE and _is_composite(func):
             return self.open(func, args, kwargs)
         self.record.loc = self.where()
+        if opaque.is_custom(func) and functions.is_open_to_autograd(args, kwargs):
+            return functions.custom_op(self, func, args, kwargs)
         if func is LITERAL and not isinstance(args[0], compat.FakeTensor):
             return self.constant(args[0])
         call = Call(self, func, args, kwargs)
@@ -158,11 +172,13 @@ class Tracer(Asking, TorchDispatchMode):
             if call.name in METADATA:
                 return writes.metadata(self, call)
             if written(func):
-                return writes.write(self, call)
+                return opaque.custom_op(self, call) if opaque.writes_whole(func) else writes.write(self, call)
             return call.restore(self.pure(call))
         except compat.NEEDS_VALUE as error:
             raise handlers.needs_value(func, self.record.loc) from error
         except compat.NO_FAKE_KERNEL as error:
+            if opaque.is_custom(func):
+                return opaque.custom_op(self, call)
             raise errors.UnsupportedError(f"{func} has no shape rule", loc=self.record.loc) from error
 
     def open(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -222,6 +238,8 @@ class Tracer(Asking, TorchDispatchMode):
                 raise
             return result
         except Exception as failure:     # whatever torch's kernel raises: eager decides
+            if opaque.is_custom(func):
+                raise compat.NO_FAKE_KERNEL(func) from failure
             return by_example.result_or_error(self.mode, func, args, kwargs, failure)
 
     def known(self, tensor: torch.Tensor) -> torch.Tensor | None:

@@ -10,8 +10,10 @@
     mono.number(x; symbol, lo) -> int(symbol)    the element of a one-element integer tensor as a number, which dims and
                                              attributes may use; `lo`: it is known to be at least that
     mono.scalar(n; dtype) -> dtype[]         a number or Dim as a tensor without dims
-    mono.sized(x; size, number) -> dtype[size]   `x`, whose sizes are these; raises errors.WrongPath(number, its sizes)
-                                             where they are not
+    mono.sized(x; size, number, dtype) -> dtype[size]
+                                             `x`, whose sizes are these, and whose dtype is `dtype` if that is given;
+                                             raises errors.WrongPath(number, its sizes) where they are not,
+                                             UnsupportedError where `number` is IN_BACKWARD
     mono.check(ok; error, message) ->        raises error(message) when the one element of `ok` is false, error() when
                                              message is None; `error` is for `errors.exception_class`
     mono.expect(x; value, number) ->         raises errors.WrongPath(number, actual) unless the elements of `x` are, in
@@ -42,7 +44,9 @@ from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
 from monograph.ir.symbolic import Symbol
 from monograph.ir.types import ScalarType, TensorType, Type
 
-__all__ = ["TABLE", "Own"]
+__all__ = ["IN_BACKWARD", "LEARNT", "TABLE", "Own"]
+
+LEARNT, IN_BACKWARD = -1, -2     # `number` of sizes that were learnt, and of those no other capture can help
 
 TypeRule = Callable[[Sequence[Operand], Mapping[str, Attribute], Sequence[Graph]], tuple[Type, ...]]
 
@@ -112,9 +116,11 @@ def _expect(x: torch.Tensor, value: Sequence[Any], number: int) -> tuple[()]:
     return ()
 
 
-def _sized(x: torch.Tensor, size: Sequence[int], number: int) -> torch.Tensor:
-    if tuple(x.shape) != tuple(size):
-        raise errors.WrongPath(number, tuple(x.shape))
+def _sized(x: torch.Tensor, size: Sequence[int], number: int, dtype: torch.dtype | None = None) -> torch.Tensor:
+    if tuple(x.shape) != tuple(size) or dtype not in (None, x.dtype):
+        if number == IN_BACKWARD:
+            raise errors.UnsupportedError("what a custom op gives in a backward depends on the values of tensors")
+        raise errors.WrongPath(number, (*x.shape, x.dtype))
     return x.view(x.shape)
 
 
@@ -157,7 +163,8 @@ NUMBER = Op(
 )
 SCALAR = Op("mono.scalar", (_tensor("n"), _attribute("dtype", torch.int64)))
 SIZED = Op(     # what raises on some values is not moved to where it would not have run
-    "mono.sized", (_tensor("x"), _attribute("size"), _attribute("number")), traits=frozenset({Trait.SYNC})
+    "mono.sized", (_tensor("x"), _attribute("size"), _attribute("number"), _attribute("dtype", None)),
+    traits=frozenset({Trait.SYNC}),
 )
 CHECK = Op("mono.check", (_tensor("ok"), _attribute("error"), _attribute("message", None)), effects=RAISES)
 EXPECT = Op("mono.expect", (_tensor("x"), _attribute("value"), _attribute("number")), effects=RAISES)

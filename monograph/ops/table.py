@@ -18,7 +18,7 @@ from monograph.ir.graph import Attribute, Operand
 from monograph.ir.op import NO_DEFAULT, Op, Parameter, ParameterKind, freeze
 from monograph.ops import own, traits
 
-__all__ = ["bind", "lookup", "of_overload", "overload", "unbind"]
+__all__ = ["bind", "lookup", "of_overload", "op_name", "overload", "parameter", "unbind"]
 
 
 def op_name(target: torch._ops.OpOverload) -> str:
@@ -33,11 +33,11 @@ def of_overload(target: torch._ops.OpOverload) -> Op:
     if schema.is_mutable:
         raise ValueError(f"{target} writes to its arguments; functionalise it first")
     name = op_name(target)
-    parameters = tuple(_parameter(argument) for argument in schema.arguments)
+    parameters = tuple(parameter(argument) for argument in schema.arguments)
     return Op(name, parameters, traits.of_schema(name, target), traits.effects(name))
 
 
-def _parameter(argument: Any) -> Parameter:
+def parameter(argument: Any) -> Parameter:
     kind = {
         "Tensor": ParameterKind.TENSOR,
         "Optional[Tensor]": ParameterKind.OPTIONAL,
