@@ -1,5 +1,7 @@
 """A symbolic number of rows in native programs: some rows at a time, all sizes of one program."""
 
+import threading
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -182,3 +184,26 @@ graph {
     assert [step.label for step in python_steps(program)] == [
         "rows", "transpose", "scaled_dot_product_attention", "transpose", "rows",
     ]
+
+
+def test_two_threads_with_sizes_of_their_own():
+    graph = parse(BLOCK)
+    run(graph, pipeline())
+    executable = Executable(compiled(graph), resolve=special)
+    weights = [torch.randn(16, 16), torch.randn(16)]
+    calls = [[torch.randn(n, 12, 16), *weights] for n in (1, 9, 70, 3)]
+    wanted = [evaluate(graph, inputs)[0] for inputs in calls]
+    wrong = []
+
+    def work(inputs, want):
+        for _ in range(20):
+            got = executable.run(inputs)[0]
+            if not torch.allclose(got, want, rtol=1e-4, atol=1e-5):
+                wrong.append(inputs[0].shape)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(calls, wanted)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -9,9 +9,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monograph.errors import CompileError
+from monograph.ir.symbolic import Symbol
+from monograph.ir.types import ScalarType, TensorType
 from monograph.runtime import serialise
 from monograph.runtime.execute import Executable
-from monograph.runtime.program import Derived, Error, Library, Native, Program, Slot, SlotRef
+from monograph.runtime.program import (
+    Branch,
+    Derived,
+    Error,
+    Jump,
+    Library,
+    Move,
+    Native,
+    Point,
+    Program,
+    Record,
+    RowAt,
+    RowsNext,
+    RowsStart,
+    Slot,
+    SlotRef,
+)
 from monograph.runtime.serialise import dumps, loads
 from tests.runtime.programs import sum_program, tensor_type, weight_program
 
@@ -151,3 +169,41 @@ def test_other_files_and_versions_are_named():
         loads(data[:8] + b"\x09" + data[9:])
     with pytest.raises(CompileError):
         loads(b"")
+
+
+def controlled() -> Program:
+    """One of each step that stands between kernels."""
+    size = Symbol("s", 1, 9)
+    kinds = [
+        Slot("held", 0, TensorType(torch.float32, (size, 4))), Slot("held", 1, ScalarType("int", "n")),
+        Slot("arena", 0, TensorType(torch.int64, (), strides=())),
+        Slot("rows", 2, TensorType(torch.float32, (1, 4), strides=(4, 1))),
+    ]
+    steps = [
+        Jump(1), Branch(2, 3), Move(((2, 1),), (0,), drops=(1,)), Record("round", (2,), (1, 0), 4, (6,)),
+        RowsStart(2 * size + 1, ((0, 2),), ((0, 4),), ((8, 0), (1, 6))), RowsNext(0, 8, ((2, 16),), 4),
+        Point(0, 2, 4, (6,)), RowAt(0, 2, 4, 2, 6, 16, "model.py", 3),
+        Library("aten.neg.default", (SlotRef(0),), {"n": size // 2}, (None,), "neg", (0,), True, "model.py", 4),
+    ]
+    return Program(
+        slots=kinds, inputs=[kinds[0].type], outputs=[kinds[1].type], steps=steps, arena_bytes=64, row_words=8, held=2,
+        held_inputs=[(0, 0)], held_outputs=[(0, 1)],
+    )
+
+
+def test_control_flow_and_symbolic_sizes_come_back_as_they_were():
+    program = controlled()
+    assert loads(dumps(program)) == program
+
+
+@pytest.mark.parametrize("number, change", [
+    (0, {"target": 99}), (0, {"target": -1}), (1, {"slot": 9}), (1, {"slot": 3}), (2, {"pairs": ((2, 2),)}),
+    (2, {"drops": (7,)}), (3, {"words": (8,)}), (3, {"words": ()}), (3, {"action": "stop"}), (4, {"given": ((2, 2),)}),
+    (4, {"chunks": ((0, 0),)}), (5, {"counter": 7}), (5, {"pointers": ((9, 16),)}), (6, {"users": (-1,)}),
+    (7, {"index": 3}), (7, {"slot": 2}), (8, {"drops": (2,)}),
+])
+def test_control_flow_that_makes_no_sense_is_refused(number, change):
+    program = controlled()
+    program.steps[number] = dataclasses.replace(program.steps[number], **change)
+    with pytest.raises(CompileError, match="malformed"):
+        loads(dumps(program))
