@@ -20,6 +20,7 @@ from monograph.capture.functions import Allowed, call_whole, gives_number
 from monograph.capture.histories import cut
 from monograph.capture.inputs import flat_like
 from monograph.capture.literals import BUILDERS, built
+from monograph.capture.literals import BUILDERS, built
 from monograph.capture.number import as_operands, number_dtype
 
 if TYPE_CHECKING:
@@ -69,6 +70,11 @@ class UserMode(TorchFunctionMode):
             return call_whole(self.tracer, func, str(func), args, kwargs)
         if func is Tensor.tolist and isinstance(args[0], compat.FakeTensor):
             return self.tolist(args[0])
+        if func in BUILDERS and args:
+            with torch._C.DisableTorchFunction(), torch.no_grad():
+                tensor = built(self.tracer, *args, **kwargs)
+            if tensor is not None:
+                return tensor
         if func in BUILDERS and args:
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 tensor = built(self.tracer, *args, **kwargs)
