@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument(
         "--time-limit", type=int, default=60, help="seconds of the processor's time, for each family")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--again", action="store_true", help="run again what the file has as anything but equal")
+    parser.add_argument("--again", default="", help="run again what the file has with one of these statuses")
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
     names = options.only.split(",") if options.only else families()[part - 1::parts]
@@ -93,7 +93,7 @@ def main() -> None:
     torch.set_num_threads(1)
     monograph.compile(lambda x: x + 1, backend=options.backend)(torch.ones(2))        # imports, before the forks
     for number, name in enumerate(names, 1):
-        if name in done and not (options.again and done[name].status != "equal") and not options.only:
+        if name in done and done[name].status not in options.again.split(",") and not options.only:
             continue
         outcome = done[name] = one(name, options.backend, options.time_limit)
         print(f"{number}/{len(names)} {name}: {outcome.status} {outcome.seconds:.1f} s, {outcome.nodes} nodes, "
