@@ -33,7 +33,7 @@ from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
-    "BatchNorm", "OPS", "is_functorch_tensor", "below_autograd_now", "whole_torch",
+    "BatchNorm", "OPS", "is_functorch_tensor", "below_autograd_now", "dispatches", "whole_torch",
     "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "PLAIN_TENSORS", "after_optimizer_step",
     "below_autograd", "composite_kernel", "current_backward_sequence", "decomposition", "device_modes",
     "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu", "fake_from_storage",
@@ -201,6 +201,12 @@ def whole_torch(grad: bool, autocast: torch.dtype | None) -> Iterator[None]:
 
 
 OPS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)    # 2.13
+
+
+def dispatches(kind: type) -> bool:
+    """Whether a subclass of Tensor, other than a fake, says by code of its own what ops do on it."""
+    own = getattr(kind, "__torch_dispatch__", None)
+    return own is not torch._C._disabled_torch_dispatch_impl and kind is not FakeTensor and own is not None    # 2.13
 
 
 def below_autograd_now() -> bool:

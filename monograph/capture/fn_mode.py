@@ -20,7 +20,6 @@ from monograph.capture.functions import Allowed, call_whole, gives_number
 from monograph.capture.histories import cut
 from monograph.capture.inputs import flat_like
 from monograph.capture.literals import BUILDERS, built
-from monograph.capture.literals import BUILDERS, built
 from monograph.capture.number import as_operands, number_dtype
 
 if TYPE_CHECKING:
@@ -75,11 +74,6 @@ class UserMode(TorchFunctionMode):
                 tensor = built(self.tracer, *args, **kwargs)
             if tensor is not None:
                 return tensor
-        if func in BUILDERS and args:
-            with torch._C.DisableTorchFunction(), torch.no_grad():
-                tensor = built(self.tracer, *args, **kwargs)
-            if tensor is not None:
-                return tensor
         args, kwargs = as_operands(self.tracer, func, args, kwargs)
         if torch.is_grad_enabled():
             args, kwargs = cut(self.tracer, args, kwargs)
@@ -98,7 +92,7 @@ class UserMode(TorchFunctionMode):
                 x, index = selected
                 with torch._C.DisableTorchFunction():
                     return x[index] if func is Tensor.__getitem__ else x.__setitem__(index, args[2])
-        if torch.is_grad_enabled() or func in AUTOGRAD:
+        if torch.is_grad_enabled() or func in AUTOGRAD or compat.forward_ad_level() >= 0:
             if func is LSTM:
                 with compat.without_onednn():
                     return func(*args, **kwargs)

@@ -144,6 +144,8 @@ class Tracer(Asking, TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if any(map(compat.dispatches, types)):
+            return NotImplemented            # a wrapper, whose own code opens it
         with torch._C.DisableTorchFunction():
             if self.silent:
                 return compat.run_fake(self.mode, func, args, kwargs)
