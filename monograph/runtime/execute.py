@@ -60,6 +60,7 @@ class Executable:
             (number, program.slots[slot].position, held.checker(number, kinds[number]))
             for number, slot in program.held_inputs
         ]
+        self._holds = program.held > 0
         self._frames: list[Frame] = []
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -67,15 +68,17 @@ class Executable:
         tensors, outputs = self._start(inputs)
         frame = self._take()
         try:
-            if self.program.held:
+            if self._holds:
                 self._hold(frame, tensors)
             status = self._call(frame, tensors, outputs, self._last)
             if status:
                 self._continue(frame, tensors, outputs, status)
-            if self.program.held:
+            if self._holds:
                 self._release(frame, outputs)
         finally:
-            self._give_back(frame)
+            if self._holds:
+                frame.hold()
+            self._frames.append(frame)
         return outputs
 
     def run_timed(self, inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], list[float]]:
@@ -84,7 +87,7 @@ class Executable:
         frame = self._take()
         seconds = [0.0] * self._last
         try:
-            if self.program.held:
+            if self._holds:
                 self._hold(frame, tensors)
             self._call(frame, tensors, outputs, 0)
             number = 0
@@ -92,10 +95,12 @@ class Executable:
                 start, at = time.perf_counter(), number
                 number = self._steps[number](frame, tensors, outputs)
                 seconds[at] += time.perf_counter() - start
-            if self.program.held:
+            if self._holds:
                 self._release(frame, outputs)
         finally:
-            self._give_back(frame)
+            if self._holds:
+                frame.hold()
+            self._frames.append(frame)
         return outputs, seconds
 
     def trim(self) -> None:
@@ -122,11 +127,6 @@ class Executable:
             return self._frames.pop()
         except IndexError:
             return Frame(self.program, self.code, self.weights.watches)
-
-    def _give_back(self, frame: Frame) -> None:
-        if self.program.held:
-            frame.hold()
-        self._frames.append(frame)
 
     def _hold(self, frame: Frame, tensors: list[torch.Tensor]) -> None:
         """Take numbers and tensors of unknown size out of the inputs, and learn the symbols of their types."""
