@@ -1,13 +1,15 @@
 """What a branch does to Python's own objects: their content before, put back between branches, compared after.
 
 Looked at are the lists, dicts, sets and attributes that can be reached from the variables of the statement, and
-what the trace watches anyway (`readset_journal`).
+what the trace watches anyway (`readset_journal`). Iterators are looked at too: one that a branch advances cannot be put
+back.
 """
 
 from __future__ import annotations
 
+import operator
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -29,10 +31,11 @@ class Objects:
 
     def __init__(self, roots: Iterable[Any], watched: Iterable[Any] = ()) -> None:
         self.content: dict[int, tuple[Any, Any]] = {}
-        for container in watched:
-            self._add(container)
+        self.iterators: dict[int, tuple[Any, Any]] = {}
         for root in roots:
             self._visit(root, 0)
+        for container in watched:          # after the roots, whose parts are looked at too
+            self._add(container)
 
     def _add(self, container: Any) -> bool:
         if id(container) in self.content:
@@ -52,6 +55,8 @@ class Objects:
         elif isinstance(value, (tuple, frozenset)):
             for entry in value:
                 self._visit(entry, depth + 1)
+        elif isinstance(value, Iterator):
+            self.iterators.setdefault(id(value), (value, position(value)))
         elif isinstance(value, types.MethodType):
             self._visit(value.__self__, depth)
         elif isinstance(value, types.FunctionType):
@@ -65,6 +70,10 @@ class Objects:
                 for entry in list(value.__dict__.values()):
                     self._visit(entry, deeper)
 
+    def has_advanced(self) -> bool:
+        """Whether an iterator is not where it was, or may not be: a generator does not tell."""
+        return any(before is None or position(iterator) != before for iterator, before in self.iterators.values())
+
     def now(self) -> dict[int, Any]:
         """The content of the same containers at present."""
         return {key: content(container) for key, (container, _) in self.content.items()}
@@ -72,6 +81,18 @@ class Objects:
     def restore(self) -> None:
         for container, before in self.content.values():
             refill(container, before)
+
+
+def position(iterator: Any) -> Any:
+    """Where an iterator stands, for comparison; None where it does not say."""
+    if isinstance(iterator, types.GeneratorType):
+        return None
+    try:
+        return repr([part if isinstance(part, int) else id(part) for part in iterator.__reduce__()[1:]]), \
+            [position(part) for part in iterator.__reduce__()[1] if isinstance(part, Iterator)], \
+            operator.length_hint(iterator, -1)
+    except TypeError:
+        return None
 
 
 def refill(container: Any, value: Any) -> None:
