@@ -46,6 +46,8 @@ class Asking:
         self.plan: Any = None                                        # the driver's: what earlier attempts have taught
         self.can_convert: Callable[[Any], bool] = lambda code: False
         self.watched: Callable[[], Iterable[Any]] = lambda: ()       # containers that the trace has seen
+        self.existed: Callable[[Any], bool] = lambda value: False    # whether an object was there before the trace
+        self.has_written: Callable[[Any], bool] = lambda known: False      # to a container seen first in a branch
         self.count_messages: Callable[[], int] = lambda: 0           # prints, warnings so far
         self.derivative: Callable[..., dict[Value, Value]] | None = None      # of a region: see `regions.gradient`
         self.absence: Callable[[Graph, Value], Value | None] | None = None    # see `autodiff.absence`

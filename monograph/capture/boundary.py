@@ -45,7 +45,8 @@ class Seal:
 
     def __init__(self, tracer: Tracer, result: Any) -> None:
         self.tracer = tracer
-        self.leaves, self.tree = flatten(result, lambda t: isinstance(t, compat.FakeTensor) or id(t) in tracer.by_real)
+        self.leaves, self.tree = flatten(
+            result, lambda t: isinstance(t, compat.FakeTensor) or id(t) in tracer.by_real, tracer.existed)
         self.outputs: dict[Value, int] = {}
         self.fresh: dict[int, tuple[int, Layout | None]] = {}     # storage id -> output, layout (None: the only view)
 

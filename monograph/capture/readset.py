@@ -29,12 +29,14 @@ import numpy as np
 import torch
 from torch import nn
 
+from monograph import compat
 from monograph.capture.guards import ABSENT, Fact
 from monograph.capture.readset_code import find_attribute, is_user_class, quote
 from monograph.capture.readset_functions import FunctionReads
 from monograph.capture.readset_hooks import LOCK, Hooks
 from monograph.capture.readset_journal import Journal
 from monograph.capture.readset_messages import Message
+from monograph.capture.tree import holds
 
 __all__ = ["ReadSet"]
 
@@ -85,7 +87,16 @@ class ReadSet:
     def watch(self, tracer: Any) -> None:
         """Let a trace's branches see the containers met so far, and whether something was said."""
         tracer.watched = lambda: [container for container, _, _ in self.journal.entries.values()]
+        tracer.has_written = self.journal.has_written
         tracer.count_messages = lambda: len(self.messages)
+        tracer.existed = self.existed
+
+    def existed(self, value: Any) -> bool:
+        """Whether a list, dict or object was there before the trace; it is as it was then, for writes are taken back."""
+        known = self.known.get(id(value))
+        if known is None or known[0] is not value or isinstance(value, (tuple, frozenset, *SIMPLE)):
+            return False
+        return not holds(value, lambda tensor: isinstance(tensor, compat.FakeTensor))
 
     # What the hooks tell.
 

@@ -4,7 +4,8 @@
 
 torch's pytree opens tuples, dicts, namedtuples and what is registered (transformers' ModelOutput);
 any other object that holds traced tensors, a dataclass or a cache, is opened through its attributes
-and made again from them.
+and made again from them. What was there before the trace (a list of the model's, a cache that the user passed) is
+itself.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-__all__ = ["Tree", "flatten", "is_size"]
+__all__ = ["Tree", "flatten", "holds", "is_size"]
 
 DEEPEST = 6
 PLAIN = (int, float, bool, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size, type)
@@ -67,21 +68,24 @@ def is_size(value: Any) -> bool:
     return type(value) is torch.Size
 
 
-def flatten(result: Any, is_traced: Callable[[Any], bool]) -> tuple[list[Any], Tree]:
-    """The leaves of a result and the tree to build it again."""
+def flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[Any], bool] = lambda value: False,
+            ) -> tuple[list[Any], Tree]:
+    """The leaves of a result and the tree to build it again. `existed`: whether an object was there before."""
     leaves: list[Any] = []
     made: list[Any] = []
-    tree = _flatten(result, is_traced, leaves, made)
+    tree = _flatten(result, is_traced, existed, leaves, made)
     if not made:
         tree.parts = None
     return leaves, tree
 
 
-def _flatten(result: Any, is_traced: Callable[[Any], bool], leaves: list[Any], made: list[Any]) -> Tree:
-    entries, spec = pytree.tree_flatten(result, is_leaf=is_size)     # pytree would make a tuple of it
+def _flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[Any], bool], leaves: list[Any],
+             made: list[Any]) -> Tree:
+    # A size is a leaf: pytree would make a tuple of it.
+    entries, spec = pytree.tree_flatten(result, is_leaf=lambda value: is_size(value) or existed(value))
     parts: list[Part] = []
     for entry in entries:
-        if isinstance(entry, (torch.Tensor, *PLAIN)) or not _holds(entry, is_traced, 0):
+        if isinstance(entry, (torch.Tensor, *PLAIN)) or existed(entry) or not _holds(entry, is_traced, 0):
             leaves.append(entry)
             parts.append(Part(1))
             continue
@@ -91,7 +95,7 @@ def _flatten(result: Any, is_traced: Callable[[Any], bool], leaves: list[Any], m
             continue
         made.append(entry)
         before = len(leaves)
-        inner = _flatten((dict(vars(entry)), _content(entry)), is_traced, leaves, made)
+        inner = _flatten((dict(vars(entry)), _content(entry)), is_traced, existed, leaves, made)
         parts.append(Part(len(leaves) - before, type(entry), inner))
     return Tree(spec, parts)
 
@@ -112,8 +116,12 @@ def _fill(instance: Any, content: Any) -> None:
         list.extend(instance, content)
 
 
-def _holds(value: Any, is_traced: Callable[[Any], bool], depth: int) -> bool:
+def holds(value: Any, is_traced: Callable[[Any], bool]) -> bool:
     """Whether a traced tensor can be reached from an object through attributes and containers."""
+    return _holds(value, is_traced, 0)
+
+
+def _holds(value: Any, is_traced: Callable[[Any], bool], depth: int) -> bool:
     if isinstance(value, torch.Tensor):
         return is_traced(value)
     if depth > DEEPEST or isinstance(value, (*PLAIN, torch.nn.Module)):
