@@ -92,7 +92,7 @@ class ReadSet:
         tracer.existed = self.existed
 
     def existed(self, value: Any) -> bool:
-        """Whether a list, dict or object was there before the trace; it is as it was then, for writes are taken back."""
+        """Whether a list, dict or object was there before the trace: it is as it was then, writes are taken back."""
         known = self.known.get(id(value))
         if known is None or known[0] is not value or isinstance(value, (tuple, frozenset, *SIMPLE)):
             return False
