@@ -57,7 +57,7 @@ class ReadSet:
         self.known: dict[int, tuple[Any, str]] = {}
         self.journal = Journal()
         self.functions = FunctionReads(self)
-        self.hooks = Hooks(self.read, self.absent, self.environment, self.listens)
+        self.hooks = Hooks(self.read, self.absent, self.environment, self.listens, self.seeded)
         self.messages: list[Message] = []          # printed and warned by user code, in order
         self.arguments = arguments
         self.root = root
@@ -69,7 +69,7 @@ class ReadSet:
         try:
             self.hooks.watch(nn.Module)
             self.hooks.watch_environment()
-            self.hooks.watch_clocks()
+            self.hooks.watch_outside()
             self.hooks.watch_messages(self.messages)
             self.reach(self.root, "")
             for argument in self.arguments:
@@ -90,6 +90,7 @@ class ReadSet:
         tracer.has_written = self.journal.has_written
         tracer.count_messages = lambda: len(self.messages)
         tracer.existed = self.existed
+        self.hooks.outside.tracer = tracer
 
     def existed(self, value: Any) -> bool:
         """Whether a list, dict or object was there before the trace: it is as it was then, writes are taken back."""
@@ -147,6 +148,10 @@ class ReadSet:
         """A logger was asked whether it handles records of a level."""
         self.facts.setdefault(("logger", id(logger), level), Fact(
             f"level {level} of logger {logger.name}", "{0}.isEnabledFor({1})", (logger, level), "same", enabled))
+
+    def seeded(self, function: Callable[[], int], value: int) -> None:
+        """The seed of torch's generator was read, by `function`."""
+        self.facts["seed"] = Fact("torch.initial_seed()", "{0}()", (function,), "same", value)
 
     # Attributes.
 
@@ -224,6 +229,7 @@ class ReadSet:
         if isinstance(value, (*SIMPLE, enum.Enum)) or id(value) in self.known:
             return
         self.known[id(value)] = (value, path)
+        self.hooks.outside.reach(value, path)
         if isinstance(value, torch.Tensor):
             self.tensors[id(value)] = (value, path)
         elif isinstance(value, nn.Module):

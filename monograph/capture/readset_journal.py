@@ -53,6 +53,18 @@ class Journal:
         entry = self.entries.get(id(container))
         return entry is not None and entry[1].get(key, ABSENT) is not value
 
+    def has_written(self, known: Any) -> bool:
+        """Whether a container, of those whose ids are not `known`, is not as it was when the trace first saw it."""
+        for key, (container, before, _) in list(self.entries.items()):
+            if key not in known:
+                now = content(container)
+                if isinstance(before, dict):
+                    if list(before) != list(now) or not all(same(before[name], now[name]) for name in before):
+                        return True
+                elif not unchanged(before, now):
+                    return True
+        return False
+
     def changes(self) -> list[Change]:
         """Every difference between then and now, in the order the containers were met."""
         found: list[Change] = []

@@ -94,6 +94,10 @@ class Start:
                 body.raised = error
         if tracer.count_messages() != self.messages:
             raise Unmergeable("something is printed, warned or logged on one path only")
+        if self.objects.has_advanced():
+            raise Unmergeable("an iterator is advanced in a branch or loop")
+        if tracer.has_written(self.objects.content):
+            raise Unmergeable("an object that no variable leads to is written on one path only")
         body.variables = self.state.get()
         body.objects = self.objects.now()
         body.memory = tracer.memory.save()

@@ -7,7 +7,6 @@ back.
 
 from __future__ import annotations
 
-import operator
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -88,11 +87,11 @@ def position(iterator: Any) -> Any:
     if isinstance(iterator, types.GeneratorType):
         return None
     try:
-        return repr([part if isinstance(part, int) else id(part) for part in iterator.__reduce__()[1:]]), \
-            [position(part) for part in iterator.__reduce__()[1] if isinstance(part, Iterator)], \
-            operator.length_hint(iterator, -1)
-    except TypeError:
+        _, parts, *rest = iterator.__reduce__()
+    except (TypeError, ValueError):
         return None
+    inner = [position(part) for part in parts if isinstance(part, Iterator)]
+    return None if None in inner else (inner, [part for part in (*parts, *rest) if isinstance(part, int)])
 
 
 def refill(container: Any, value: Any) -> None:

@@ -14,6 +14,7 @@ import torch
 from monograph import compat
 from monograph.capture import blame
 from monograph.capture.checks import REPLAY
+from monograph.capture.arrays import TracedArray
 from monograph.capture.convert.operators import Operators, State
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions import builtins, iterate
@@ -42,6 +43,8 @@ class RegionOperators(Operators):
         """The truth of a value: Python's, or a traced bool[]."""
         if isinstance(value, TracedNumber):
             value = value.truth().tensor
+        if type(value) is TracedArray:
+            value = value.tensor
         if not isinstance(value, torch.Tensor):
             return bool(value)
         if value.numel() != 1:
@@ -90,17 +93,22 @@ class RegionOperators(Operators):
 
         site = _site("while")
         for trip in itertools.count():
-            decided = self.peek(go_on, state)
-            if isinstance(decided, bool):
-                if not decided:
-                    return
-                body()
-            elif trip < self.forks.get(site, 0):
-                if not self.read(self.decide(go_on()), site):        # type: ignore[arg-type]
-                    return
-                body()
+            if trip < self.forks.get(site, 0):
+                decided = self.decide(go_on())
+                if isinstance(decided, torch.Tensor):
+                    decided = self.read(decided, site)
             else:
+                try:
+                    decided = self.peek(go_on, state)
+                except Unmergeable as why:
+                    if self.tracer.in_region:
+                        raise
+                    raise Fork(site, str(why)) from None
+            if isinstance(decided, torch.Tensor):
                 break
+            if not decided:
+                return
+            body()
         try:
             loop(self.tracer, lambda: self.decide(go_on()), body, state, site)
         except Unmergeable as why:
