@@ -22,7 +22,7 @@ class Maker:
         self.random = random.Random(seed)
         self.graph = Graph()
         self.size = self.graph.symbols["s"] = Symbol("s", 0)
-        self.before = self.random.choice([(), (), (1,), (Symbol("b", 0),)])       # dims in front of the rows
+        self.before = self.random.choice([(), (), (1,), (2,), (Symbol("b", 0),), (Symbol("b", 0), 2)])
         self.count = symbolic.product((*self.before, self.size))
         if self.before and isinstance(self.before[0], Symbol):
             self.graph.symbols["b"] = self.before[0]

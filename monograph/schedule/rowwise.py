@@ -1,7 +1,8 @@
 """Work over a symbolic number of rows, done a few rows at a time.
 
-A *unit* is a symbol, or several whose product counts: (s,), (b, s). A *row value* over a unit has it in its first
-dims, after dims of size 1: [b, s, ...], [1, s, ...], or multiplied, [3*b*s, ...]; its other dims are static. In
+A *unit* is a symbol, after others or numbers perhaps, whose product counts: (s,), (b, s), (8, s). A *row value* over a
+unit has it in its first dims, after dims of size 1: [b, s, ...], [1, s, ...], or multiplied, [3*b*s, ...]; its other
+dims are static. In
 row-major order each row is one piece of it. A node is *row-wise* when rows of its results depend on the same rows of
 its operands, and on values that have no rows. `extract` takes maximal sets of such nodes out of a graph and puts a
 node in their place:
@@ -18,21 +19,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from monograph.ir import edit
 from monograph.ir.graph import Graph, Node, Operand, Value
 from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
-from monograph.ir.symbolic import Dim, Sum, Symbol, product, substitute
+from monograph.ir.symbolic import Dim, Sum, Symbol, product
 from monograph.ir.types import TensorType
-from monograph.ops import families, templates
+from monograph.ops import families, table, templates
 from monograph.schedule import roles
 from monograph.schedule.kernel import is_held
 
 __all__ = ["ROWS", "extract", "is_rows"]
 
-Unit: TypeAlias = tuple[Symbol, ...]
+Unit: TypeAlias = tuple[Dim, ...]
 
 ROWS = Op(
     "mono.rows",
@@ -51,10 +52,12 @@ def is_rows(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class Rows:
-    """How a value hangs on a unit: its dims before `lead` are rows, each of `elements`."""
+    """How a value hangs on a unit: its dims before `lead` are rows, each of `elements`; `factor` of them for one of the
+    unit, or 0 where the unit stands there dim by dim."""
 
     lead: int
     elements: int
+    factor: int
 
 
 def rows_of(value: Operand, unit: Unit) -> Rows | None:
@@ -66,11 +69,21 @@ def rows_of(value: Operand, unit: Unit) -> Rows | None:
         return None
     ones = next((d for d, dim in enumerate(shape) if dim != 1), len(shape))
     if shape[ones:ones + len(unit)] == unit:
-        lead, factor = ones + len(unit), 1
+        lead, factor = ones + len(unit), 0
     else:
         lead, factor = ones + 1, _factor(shape[ones], size) if ones < len(shape) else 0
+        if not factor:
+            return None
     rest = [dim for dim in shape[lead:] if isinstance(dim, int)]
-    return Rows(lead, factor * math.prod(rest)) if factor and len(rest) == len(shape) - lead else None
+    return Rows(lead, max(factor, 1) * math.prod(rest), factor) if len(rest) == len(shape) - lead else None
+
+
+def _cut(value: Value, unit: Unit, count: int) -> tuple[int, ...]:
+    """The shape of `count` rows of a row value."""
+    rows = rows_of(value, unit)
+    assert rows is not None
+    shape: tuple[int, ...] = value.tensor.shape     # type: ignore[assignment]
+    return (*[1] * (rows.lead - 1), max(rows.factor, 1) * count, *shape[rows.lead:])
 
 
 def _factor(dim: Dim, size: Dim) -> int:
@@ -121,21 +134,23 @@ def extract(graph: Graph) -> bool:
 
 
 def _units(graph: Graph) -> list[Unit]:
-    """Runs of symbols that the shapes of values begin with, long ones first."""
+    """Runs of dims up to a symbol that the shapes of values begin with, long ones first."""
     found: dict[Unit, None] = {}
     for value in (*graph.inputs, *(result for node in graph.nodes for result in node.results)):
         if isinstance(value.type, TensorType):
-            dims = itertools.dropwhile(lambda dim: dim == 1, value.type.shape)
-            unit = tuple(itertools.takewhile(lambda dim: isinstance(dim, Symbol), dims))
-            if unit and len(set(unit)) == len(unit):
-                found[unit] = None      # type: ignore[index]
+            unit = tuple(itertools.dropwhile(lambda dim: dim == 1, value.type.shape))
+            while unit and not isinstance(unit[-1], Symbol):
+                unit = unit[:-1]
+            symbols = [dim for dim in unit if isinstance(dim, Symbol)]
+            if unit and len(set(symbols)) == len(symbols) and all(isinstance(dim, (int, Symbol)) for dim in unit):
+                found[unit] = None
     return sorted(found, key=lambda unit: -len(unit))
 
 
 def _sets(graph: Graph, unit: Unit) -> list[list[Node]]:
     finished: list[list[Node]] = []
     now = _Set()
-    names = {symbol.name for symbol in unit}
+    names = {dim.name for dim in unit if isinstance(dim, Symbol)}
     for node in graph.nodes:
         if _is_rowwise(node, unit):
             if now.is_after(node):
@@ -206,10 +221,12 @@ def _view(node: Node, unit: Unit) -> bool:
     assert made is not None
     if given is None or "implicit" in attributes:       # an expand
         return "implicit" in attributes and _along(operand, result, unit)
+    if node.op.name in IN_ORDER:
+        return given.elements == made.elements
     moved = [attributes[name] for name in ("dim", "dim0", "dim1", "dim2", "dimension") if name in attributes]
     alone = [operand.tensor.shape[d] == 1 or operand.tensor.shape == result.tensor.shape
              for d in moved if isinstance(d, int) and operand.tensor.rank]
-    if node.op.name in IN_ORDER or (moved and len(alone) == len(moved) and all(alone)):
+    if moved and len(alone) == len(moved) and all(alone):       # only dims of size 1
         return given.elements == made.elements
     if "dims" in attributes:
         rank = operand.tensor.rank
@@ -259,6 +276,11 @@ def _template(node: Node, unit: Unit) -> bool:
     weight = others[0] if others else None
     if capability.template == "conv" and not (isinstance(weight, Value) and weight.tensor.rank == first.tensor.rank):
         return False
+    if node.op.name in BATCHED and lead > 1:
+        # One batch with a matrix for all rows.
+        alone = first.tensor.shape[0] == 1 and isinstance(weight, Value) and weight.tensor.shape[0] == 1
+        if not alone:
+            return False
     for value in others:
         same = isinstance(value, Value) and _lead(value, unit) == lead and value.tensor.shape[:lead] == \
             first.tensor.shape[:lead]
@@ -298,7 +320,7 @@ def _replace(graph: Graph, unit: Unit, nodes: list[Node]) -> None:
     node = Node(ROWS, (tuple(given),), attributes, types, regions=regions, loc=nodes[0].loc)
     for old, new in zip(results, node.results, strict=True):
         new.name = old.name
-    _insert(graph, node, nodes, {symbol.name for symbol in unit})
+    _insert(graph, node, nodes, {dim.name for dim in unit if isinstance(dim, Symbol)})
     graph.replace(dict(zip(results, node.results, strict=True)))
 
 
@@ -315,22 +337,32 @@ def _chunks(elements: Iterable[int]) -> tuple[int, ...]:
     return tuple(chunks)
 
 
-def _region(unit: Unit, rows: int, nodes: list[Node], given: list[Value], results: list[Value]) -> Graph:
-    """The nodes for `rows` rows: the last symbol of the unit counts them, the others are 1."""
-    sizes: dict[str, Dim] = {symbol.name: 1 for symbol in unit}
-    sizes[unit[-1].name] = rows
-    region = Graph(f"rows{rows}")
+def _region(unit: Unit, count: int, nodes: list[Node], given: list[Value], results: list[Value]) -> Graph:
+    """The nodes for `count` rows: all dims of the unit are 1 but the last."""
+    region = Graph(f"rows{count}")
     mapping: dict[Value, Value] = {}
     for value in given:
-        shape = tuple(substitute(dim, sizes) for dim in value.tensor.shape)
-        mapping[value] = region.add_input(TensorType(value.tensor.dtype, shape), value.name)
-    region.nodes = [edit.copy_node(node, mapping) for node in nodes]
+        mapping[value] = region.add_input(TensorType(value.tensor.dtype, _cut(value, unit, count)), value.name)
+    for node in nodes:
+        copied = edit.copy_node(_plain(node, unit, count), mapping)
+        for old, new in zip(node.results, copied.results, strict=True):
+            new.type = TensorType(old.tensor.dtype, _cut(old, unit, count))
+            mapping[old] = new
+        region.nodes.append(copied)
     region.outputs = [mapping[value] for value in results]
-    edit.substitute(region, sizes)
-    for node in region.nodes:
-        for result in node.results:
-            result.type = replace(result.tensor, strides=None)
     return region
+
+
+def _plain(node: Node, unit: Unit, count: int) -> Node:
+    """`node`, or one like it that says the shape of its result, if any, with numbers."""
+    shape = _cut(node.results[0], unit, count)
+    if node.op.name in IN_ORDER:
+        op = table.lookup("aten.reshape.default")
+        return Node(op, (node.inputs[0],), {"shape": shape}, [node.results[0].type], loc=node.loc)
+    if "size" not in node.attributes:
+        return node
+    types = [value.type for value in node.results]
+    return Node(node.op, node.operands, {**node.attributes, "size": shape}, types, loc=node.loc)
 
 
 def _insert(graph: Graph, rows: Node, nodes: list[Node], known: set[str]) -> None:
