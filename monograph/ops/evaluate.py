@@ -58,8 +58,8 @@ def evaluate(graph: Graph, inputs: Sequence[Result], *, grad: bool = False, chec
             return _block(graph, inputs, values, symbols, check)
     with compat.no_torch_function(), compat.kernels_only():
         outputs = _block(graph, inputs, values, symbols, check)
-    taken = {_storage(x) for x in values.values() if isinstance(x, torch.Tensor)}
-    return [lay_out(x, value, symbols, taken) for x, value in zip(outputs, graph.outputs, strict=True)]
+        taken = {_storage(x) for x in values.values() if isinstance(x, torch.Tensor)}
+        return [lay_out(x, value, symbols, taken) for x, value in zip(outputs, graph.outputs, strict=True)]
 
 
 def _block(

@@ -49,3 +49,14 @@ def test_objects_behind_the_module(kind: type[Seen]) -> None:
         for x in (torch.zeros(3), torch.ones(3) * 4, torch.zeros(3), torch.ones(3) * 4):
             assert torch.equal(fast(x), plain(x))
             assert (other.seen, other.count) == (plain.seen, plain.count)
+
+
+class KeepsDetached(Seen):
+    def forward(self, x):
+        self.last = (x * 1).detach()
+
+
+def test_what_a_module_keeps_has_no_history() -> None:
+    module = KeepsDetached()
+    monograph.compile(module, backend="reference")(torch.ones(3, requires_grad=True) * 1)
+    assert not module.last.requires_grad
