@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-__all__ = ["Dialect", "Plain", "Program", "write"]
+__all__ = ["Dialect", "Plain", "Program", "Where", "Writer", "write"]
 
 ROUNDS = 4
 
@@ -95,7 +95,7 @@ class Plain(Dialect):
 
 
 @dataclass
-class _Where:
+class Where:
     """What may stand here."""
 
     loop: bool = False
@@ -105,7 +105,7 @@ class _Where:
     names: tuple[str, ...] = field(default=())
 
 
-class _Writer:
+class Writer:
     def __init__(self, random: Random, dialect: Dialect, generator: bool) -> None:
         self.random = random
         self.dialect = dialect
@@ -122,7 +122,7 @@ class _Writer:
 
     # expressions
 
-    def value(self, where: _Where, depth: int = 2) -> str:
+    def value(self, where: Where, depth: int = 2) -> str:
         if depth == 0 or self.random.random() < 0.35:
             return self.dialect.leaf(self.random, where.names)
         left, right = self.value(where, depth - 1), self.value(where, depth - 1)
@@ -144,7 +144,7 @@ class _Writer:
             return f"(lambda q, r={right}: (q if {self.condition(where, 0)} else r) + {inner})({left})"
         return self.dialect.operation(self.random, left, right)
 
-    def condition(self, where: _Where, depth: int = 2) -> str:
+    def condition(self, where: Where, depth: int = 2) -> str:
         left, right = self.value(where, max(0, depth - 1)), self.value(where, max(0, depth - 1))
         plain = self.dialect.condition(self.random, left, right)
         kind = self.random.randrange(10) if depth else 9
@@ -165,14 +165,14 @@ class _Writer:
             return f"{self.random.choice(['any', 'all'])}({plain} for g in {self.items(where)})"
         return plain
 
-    def items(self, where: _Where) -> str:
+    def items(self, where: Where) -> str:
         """What a comprehension runs over: no `:=` may stand there."""
         return self.dialect.items(self.random, self.value(where, 0))
 
-    def comprehension(self, where: _Where, depth: int) -> str:
+    def comprehension(self, where: Where, depth: int) -> str:
         self.count("comprehension")
         items = self.items(where)
-        inside = _Where(names=(*where.names, "g"))
+        inside = Where(names=(*where.names, "g"))
         test = f" if {self.condition(inside, depth)}" if self.random.random() < 0.6 else ""
         element = self.value(inside, depth)
         return self.random.choice([f"len([{element} for g in {items}{test}])", f"sum({element} for g in {items}{test})",
@@ -183,21 +183,21 @@ class _Writer:
 
     # statements
 
-    def block(self, where: _Where) -> list[str]:
-        inside = _Where(where.loop, where.depth + 1, where.function, where.generator, where.names)
+    def block(self, where: Where) -> list[str]:
+        inside = Where(where.loop, where.depth + 1, where.function, where.generator, where.names)
         lines: list[str] = []
         for _ in range(self.random.randrange(1, 4 if where.depth < 2 else 3)):
             lines += self.statement(inside)
         return ["    " + line for line in lines]
 
-    def statement(self, where: _Where) -> list[str]:
+    def statement(self, where: Where) -> list[str]:
         kinds = [self.assign, self.assign, self.own, self.jump]
         if where.depth < 3:
             kinds += [self.if_] * 3 + [self.for_] * 2
             kinds += [self.while_, self.try_, self.with_, self.match, self.function]
         return self.random.choice(kinds)(where)
 
-    def assign(self, where: _Where) -> list[str]:
+    def assign(self, where: Where) -> list[str]:
         target, value = self.random.choice(self.dialect.variables), self.value(where)
         kind = self.random.randrange(12)
         if kind == 0:
@@ -215,10 +215,10 @@ class _Writer:
             return [f"assert {self.condition(where)}, {value}"]
         return [f"{target} = {value}"]
 
-    def own(self, where: _Where) -> list[str]:
+    def own(self, where: Where) -> list[str]:
         return [self.dialect.statement(self.random, where.names, self.value(where))]
 
-    def jump(self, where: _Where) -> list[str]:
+    def jump(self, where: Where) -> list[str]:
         kind = self.random.randrange(5)
         if where.loop and kind < 3:
             word = self.random.choice(["break", "continue"])
@@ -237,17 +237,17 @@ class _Writer:
             return [f"if {self.condition(where)}:", "    " + jump]
         return [jump]
 
-    def if_(self, where: _Where) -> list[str]:
+    def if_(self, where: Where) -> list[str]:
         self.count("if")
         lines = [f"if {self.condition(where)}:", *self.block(where)]
         while self.random.random() < 0.25:
             lines += [f"elif {self.condition(where)}:", *self.block(where)]
         return lines + (["else:", *self.block(where)] if self.random.random() < 0.5 else [])
 
-    def looped(self, where: _Where) -> _Where:
-        return _Where(True, where.depth, where.function, where.generator, where.names)
+    def looped(self, where: Where) -> Where:
+        return Where(True, where.depth, where.function, where.generator, where.names)
 
-    def while_(self, where: _Where) -> list[str]:
+    def while_(self, where: Where) -> list[str]:
         self.count("while")
         rounds = self.new("n")
         test = "True" if self.random.random() < 0.25 else self.condition(where)
@@ -255,7 +255,7 @@ class _Writer:
                  *self.block(self.looped(where))]
         return lines + (["else:", *self.block(where)] if self.random.random() < 0.3 else [])
 
-    def for_(self, where: _Where) -> list[str]:
+    def for_(self, where: Where) -> list[str]:
         self.count("for")
         target = self.random.choice(self.dialect.variables)
         items = self.dialect.items(self.random, self.value(where, 1))
@@ -264,7 +264,7 @@ class _Writer:
         lines = [f"for {target} in {items}:", *self.block(self.looped(where))]
         return lines + (["else:", *self.block(where)] if self.random.random() < 0.3 else [])
 
-    def try_(self, where: _Where) -> list[str]:
+    def try_(self, where: Where) -> list[str]:
         self.count("try")
         lines = ["try:", *self.block(where)]
         handled = self.random.random() < 0.75
@@ -281,13 +281,13 @@ class _Writer:
             lines += ["finally:", *self.block(where)]
         return lines
 
-    def with_(self, where: _Where) -> list[str]:
+    def with_(self, where: Where) -> list[str]:
         self.count("with")
         managers = [f"{self.random.choice(['Quiet', 'Loud'])}({self.value(where, 1)})"
                     for _ in range(self.random.choice([1, 1, 2]))]
         return [f"with {', '.join(managers)}:", *self.block(where)]
 
-    def match(self, where: _Where) -> list[str]:
+    def match(self, where: Where) -> list[str]:
         self.count("match")
         subject = self.random.choice(["@", "[@, 1]", '{"k": @}', "(@, [2, @])"]).replace("@", self.value(where, 1))
         lines = [f"match {subject}:"]
@@ -302,12 +302,12 @@ class _Writer:
             lines += ["    case _:", *("    " + line for line in self.block(where))]
         return lines
 
-    def function(self, where: _Where) -> list[str]:
+    def function(self, where: Where) -> list[str]:
         if where.function > 1:
             return self.assign(where)
         self.count("nested def")
         name, shared = self.new("f"), self.random.choice(self.dialect.variables)
-        inside = _Where(False, where.depth + 1, where.function + 1, False, (*where.names, "p"))
+        inside = Where(False, where.depth + 1, where.function + 1, False, (*where.names, "p"))
         declared = [f"    nonlocal {shared}"] if self.random.random() < 0.5 else []
         body = self.block(inside)
         target = self.random.choice(self.dialect.variables)
@@ -317,9 +317,9 @@ class _Writer:
 
 def write(random: Random, dialect: Dialect, *, generator: bool = False, calls: int = 3) -> Program:
     """A program with the arguments of some calls; `generator`: one that yields."""
-    writer = _Writer(random, dialect, generator)
+    writer = Writer(random, dialect, generator)
     names = (*dialect.parameters, *dialect.variables)
-    where = _Where(names=names, generator=generator)
+    where = Where(names=names, generator=generator)
     body = [f"    {random.choice(dialect.variables)} = {dialect.leaf(random, dialect.parameters)}"
             for _ in range(random.randrange(1, 4))]
     body += [f"    {name} = 0" for name in dialect.variables[:1]]
