@@ -35,6 +35,7 @@ from monograph.capture.guards_arguments import Arguments
 from monograph.capture.guards_versions import watched
 from monograph.capture.readset import ReadSet
 from monograph.capture.readset_effects import Traced
+from monograph.capture.readset_outside import put_states, states
 from monograph.config import Options
 from monograph.dispatch import Call, Entry, TraceFailed
 from monograph.errors import MonographError, Replay, UnsupportedError, WrongPath
@@ -90,7 +91,7 @@ def build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     if "timing" in options.log:
         print("[monograph] " + ", ".join(f"{k} {v:.3f} s" for k, v in report.seconds.items()), file=sys.stderr)
     if any(node.op.name == "mono.expect" for node in captured.graph.walk()):
-        call = _one_path(call)
+        call = _one_path(call, capture.traced.reads.hooks.outside.used)
     call = _with_effects(call, capture.traced)
     if any(node.op.name == "mono.check" and node.attributes["error"] == REPLAY for node in captured.graph.walk()):
         call = _or_in_python(call, function)
@@ -272,14 +273,17 @@ def _inference(gather: Callable[[Sequence[Any]], list[Any]], run: Run, finish: F
     return call
 
 
-def _one_path(call: Call) -> Call:
-    """A call that turns out to take another path than the program's has drawn no random number."""
+def _one_path(call: Call, outside: bool) -> Call:
+    """A call that turns out to take another path than the program's has drawn no random number; with `outside`, none
+    of Python's and numpy's either."""
     def one_path(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        state = torch.get_rng_state()
+        state, others = torch.get_rng_state(), states() if outside else None
         try:
             return call(leaves, args, kwargs)
         except WrongPath:
             torch.set_rng_state(state)
+            if others is not None:
+                put_states(others)
             raise
 
     return one_path

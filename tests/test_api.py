@@ -164,10 +164,10 @@ def test_fullgraph_false_runs_eagerly_with_one_warning():
     assert len([w for w in caught if "runs eagerly" in str(w.message)]) == 1
 
 
-def test_clock_is_refused():
-    with pytest.raises(UnsupportedError, match="time.perf_counter"):
-        reference(lambda x: x * time.perf_counter())(torch.ones(1))
-    assert time.perf_counter.__module__ == "time"
+def test_clocks_are_left_alone():
+    clock = time.perf_counter
+    reference(lambda x: x * time.perf_counter())(torch.ones(1))
+    assert time.perf_counter is clock
 
 
 def test_views_identity_and_writes():

@@ -49,6 +49,7 @@ class Traced:
             self.changes = self.reads.journal.changes()
         finally:
             self.reads.journal.rollback()
+        self.reads.hooks.outside.check()
         self.argument_changes = []
         for path, container, old in before:
             now = content(container)

@@ -77,6 +77,7 @@ class FunctionReads:
             self.reads.facts[key] = Fact(
                 f"global {name}", f"{{0}}[{quote(name)}]", (table,), "same", value, settled(table))
             self.reads.reach(value, name)
+            self.reads.hooks.stand_in(table, name)
 
     def _chain(self, value: Any, path: str, attributes: tuple[str, ...]) -> None:
         """`torch.nn.functional.relu`: every step through a module or class is a dict entry that may be replaced."""

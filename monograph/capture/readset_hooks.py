@@ -1,8 +1,8 @@
 """Seeing attribute reads: `__getattribute__` of classes is replaced while a trace runs.
 
 Patches are process-wide, so they are made under `LOCK`, listen to one thread only, and are undone
-in the reverse order whatever happens. The environment is seen in the same way; a clock that user code reads is
-refused, because its reading would be frozen; what it prints and warns is kept, to be said at every call.
+in the reverse order whatever happens. The environment is seen in the same way; clocks and random generators are read
+at every call (`readset_outside`); what user code prints and warns is kept, to be said at every call.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,13 +20,11 @@ from typing import Any
 from monograph.capture.readset_code import is_user_file
 from monograph.capture.readset_logging import Logged, Stream, keep_enabled, keep_log
 from monograph.capture.readset_messages import Message, frozen, keep_print, keep_warn
-from monograph.errors import UnsupportedError
-from monograph.source import SourceLoc
+from monograph.capture.readset_outside import Outside
 
 __all__ = ["LOCK", "Hooks"]
 
 LOCK = threading.RLock()
-CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time")
 
 # A child of fork must not find the lock held by a thread that it does not have.
 os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
@@ -39,10 +36,10 @@ Absent = Callable[[Any, str], None]
 class Hooks:
     """`read(object, name, value)` and `absent(object, name)` are called for the attributes of instances of hooked
     classes, `environ(key, value or None)` for environment variables, `listens(logger, level, answer)` for
-    loggers, in the thread that made this object."""
+    loggers, `seeded(function, value)` for torch's seed, in the thread that made this object."""
 
     def __init__(self, read: Read, absent: Absent, environ: Callable[[str, str | None], None],
-                 listens: Callable[[logging.Logger, int, bool], None]) -> None:
+                 listens: Callable[[logging.Logger, int, bool], None], seeded: Callable[[Any, int], None]) -> None:
         self.read = read
         self.absent = absent
         self.environ = environ
@@ -51,6 +48,8 @@ class Hooks:
         self.patched: dict[type, tuple[str, bool, Any]] = {}
         self.refused: set[type] = set()
         self.replaced: list[tuple[Any, str, Any]] = []
+        self.lent: list[tuple[dict[str, Any], str, Any]] = []
+        self.outside = Outside(self._user_frame, seeded)
 
     def watch(self, cls: type) -> None:
         """Hook one class. A class that cannot be patched (immutable) is left alone."""
@@ -62,9 +61,17 @@ class Hooks:
         table = type(os.environ)
         self._patch(table, "__getitem__", self._getitem(table.__getitem__))
 
-    def watch_clocks(self) -> None:
-        for name in CLOCKS:
-            self._replace(time, name, self._clock(name, getattr(time, name)))
+    def watch_outside(self) -> None:
+        self.outside.install(self._replace)
+        for table, name, value in self.lent:        # of an earlier attempt, which has looked at these globals
+            table[name] = self.outside.stand_ins[id(value)]
+
+    def stand_in(self, table: dict[str, Any], name: str) -> None:
+        """Let the global `name` be what stands in place of a clock or random function, if it is one."""
+        made = self.outside.stand_ins.get(id(table[name]))
+        if made is not None:
+            self.lent.append((table, name, table[name]))
+            table[name] = made
 
     def watch_messages(self, messages: list[Message]) -> None:
         """Keep what user code prints, warns, writes to a standard stream and logs instead of saying it."""
@@ -95,6 +102,9 @@ class Hooks:
         return threading.get_ident() == self.thread and is_user_file(frame.f_code.co_filename)
 
     def uninstall(self) -> None:
+        self.outside.tracing = False
+        for table, name, value in self.lent:
+            table[name] = value
         while self.replaced:
             setattr(*self.replaced.pop())
         for cls, (name, own, old) in reversed(list(self.patched.items())):
@@ -145,15 +155,3 @@ class Hooks:
             return value
 
         return __getitem__
-
-    def _clock(self, name: str, old: Any) -> Any:
-        def clock() -> Any:
-            caller = self._user_frame()
-            if caller is not None:
-                raise UnsupportedError(
-                    f"time.{name}() is read while the program is captured",
-                    loc=SourceLoc(caller.f_code.co_filename, caller.f_lineno, caller.f_code.co_name),
-                    hint="read the clock outside of the compiled function")
-            return old()
-
-        return clock
