@@ -41,6 +41,6 @@ def test_every_construct_is_written() -> None:
         counts.update(set(write(Random(number)).constructs))
     for construct in ("if", "while", "for", "break", "continue", "return", "raise", "try", "finally", "with", "match",
                       "nested def", "nonlocal", "comprehension", "walrus", "ternary", "and or", "not", "chain",
-                      "any all", "lambda", "yield", "augmented", "star", "del", "assert", "alias", "swap", "in place", "object",
-                      "module", "late", "another kind"):
+                      "any all", "lambda", "yield", "augmented", "star", "del", "assert", "alias", "swap",
+                      "in place", "object", "module", "late", "another kind"):
         assert counts[construct] >= 15, (construct, counts)
