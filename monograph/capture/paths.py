@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Paths"]
 
-LONGEST = 64       # reads of one program
+LONGEST = 512      # reads of one program
 LARGEST = 256      # elements of one read
 
 

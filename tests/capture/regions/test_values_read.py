@@ -89,3 +89,21 @@ def test_a_call_that_differs_draws_nothing() -> None:
         want = fn(x), torch.rand(2)
         torch.manual_seed(0)
         torch.testing.assert_close((fast(x), torch.rand(2)), want)
+
+
+def experts(x, chosen):
+    out = torch.zeros_like(x)
+    for expert in range(50):
+        rows = torch.where(chosen == expert)[0]
+        out[rows] = x[rows] * expert
+        if rows.numel():
+            out = out + int(rows[0])
+    return out
+
+
+def test_many_values_may_be_read():
+    compiled = monograph.compile(experts, backend="reference")
+    chosen = torch.arange(100) % 50
+    x = torch.arange(100.0)
+    assert torch.equal(compiled(x, chosen), experts(x, chosen))
+    assert torch.equal(compiled(x, chosen.flip(0)), experts(x, chosen.flip(0)))
