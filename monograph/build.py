@@ -27,7 +27,7 @@ from monograph.autodiff.regions import gradients
 from monograph.autodiff.vjp import traced
 from monograph.backend import Half, Run, compile_graph
 from monograph.capture.captured import Binding, Captured, flat_view
-from monograph.capture.checks import REPLAY
+from monograph.capture.checks import REPLAY, raise_in_python
 from monograph.capture.driver import trace
 from monograph.capture.guards import Fact, Guard, generate
 from monograph.capture.guards_ambient import ambient_facts
@@ -40,6 +40,7 @@ from monograph.config import Options
 from monograph.dispatch import Call, Entry, TraceFailed
 from monograph.errors import MonographError, Replay, UnsupportedError, WrongPath
 from monograph.ir.graph import Graph, Node, Value
+from monograph.ir.op import Trait
 from monograph.ir.printer import print_graph
 from monograph.ops.build import Builder
 from monograph.results import Finish, finisher
@@ -127,6 +128,8 @@ def capture_call(
         raise UnsupportedError(f"a hook or custom autograd.Function writes to {late[0].path} in the backward",
                                hint="return what you need, or keep this part out with monograph.disable")
     captured.graph.name = getattr(function, "__name__", type(function).__name__)
+    if leaves_traces(captured) or traced.has_effects:
+        raise_in_python(captured.graph)
     facts = [*ambient, *reads.facts.values()]
     fetched, facts = _fetched(facts, traced)
     captured = _rebind(captured, fetched, len(leaves))
@@ -144,6 +147,12 @@ def _absence(graph: Graph, gradient: Value) -> Value | None:
     """The flag of a gradient that a call may not have."""
     flag = Absence(Builder(graph)).of(gradient)
     return None if isinstance(flag, bool) else flag
+
+
+def leaves_traces(captured: Captured) -> bool:
+    """Whether the program changes more than its results: its inputs, the generator."""
+    changed = captured.boundary.writes or captured.boundary.relayouts
+    return bool(changed) or any(node.op.has(Trait.RANDOM) for node in captured.graph.walk())
 
 
 def written(captured: Captured) -> set[int]:
