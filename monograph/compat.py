@@ -28,7 +28,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, S
 from torch.multiprocessing.reductions import StorageWeakRef  # 2.13
 from torch.nn.modules import module as _module
 from torch.optim.optimizer import register_optimizer_step_post_hook  # 2.13, public
-from torch.overrides import _get_current_function_mode_stack  # 2.13
+from torch.overrides import _get_current_function_mode_stack, _pop_mode_temporarily  # 2.13
 from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
@@ -196,7 +196,10 @@ def whole_torch(grad: bool, autocast: torch.dtype | None) -> Iterator[None]:
     include = torch._C._dispatch_tls_local_include_set()    # 2.13
     with (torch._C._ForceDispatchKeyGuard(include, exclude), _disable_current_modes(),    # 2.13
           torch._C._EnableTorchFunction(), torch.set_grad_enabled(grad),    # 2.13
-          torch.autocast("cpu", autocast, enabled=autocast is not None, cache_enabled=False)):
+          torch.autocast("cpu", autocast, enabled=autocast is not None, cache_enabled=False),
+          contextlib.ExitStack() as stack):
+        for _ in range(function_mode_depth()):
+            stack.enter_context(_pop_mode_temporarily())
         yield
 
 
@@ -207,6 +210,21 @@ def dispatches(kind: type) -> bool:
     """Whether a subclass of Tensor, other than a fake, says by code of its own what ops do on it."""
     own = getattr(kind, "__torch_dispatch__", None)
     return own is not torch._C._disabled_torch_dispatch_impl and kind is not FakeTensor and own is not None    # 2.13
+
+
+def no_array_of(tensor: torch.Tensor) -> Exception | None:
+    """What `tensor.numpy()` raises whatever the tensor holds."""
+    grad = torch.is_grad_enabled()
+    with plain_torch(), torch.set_grad_enabled(grad):
+        like = torch.empty(1 if not tensor.is_neg() else 2, dtype=tensor.dtype)
+        like = like.conj() if tensor.is_conj() else torch._neg_view(like) if tensor.is_neg() else like
+        if tensor.requires_grad:
+            like.requires_grad_()
+        try:
+            like.numpy()
+        except (RuntimeError, TypeError) as error:
+            return error
+    return None
 
 
 def below_autograd_now() -> bool:

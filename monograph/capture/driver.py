@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from monograph import compat, errors
 from monograph.capture import blame
+from monograph.capture.arrays import lending
 from monograph.capture.averages import cumulative_averages
 from monograph.capture.boundary import Seal, remove_dead
 from monograph.capture.captured import Binding, Captured
@@ -145,6 +146,7 @@ class _Attempt:
             self.names.build()               # before the hooks, which would take it for reads of the user's code
             with tracer, UserMode(tracer), entered(RegionOperators(tracer, self.plan.forks)):
                 with ExitStack() as stack:
+                    stack.enter_context(lending(tracer))
                     for hook in self.hooks:
                         stack.enter_context(hook)
                     result = self.fn(*args, **kwargs)

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
 from monograph.capture import blame, dynamic, handlers
+from monograph.capture.arrays import TracedArray, as_tensors
 from monograph.capture.attributes import attribute
 from monograph.capture.functions import Allowed, call_whole, gives_number
 from monograph.capture.histories import cut
@@ -31,7 +32,7 @@ Tensor = torch.Tensor
 
 # They leave torch with the tensor's memory or its printed values.
 LEAVES_TORCH: dict[Any, str] = {
-    Tensor.numpy: "numpy()", Tensor.__array__: "__array__()", Tensor.data_ptr: "data_ptr()",
+    Tensor.__array__: "__array__()", Tensor.data_ptr: "data_ptr()",
     Tensor.__dlpack__: "__dlpack__()", Tensor.__repr__: "repr()", Tensor.__format__: "format()",
     Tensor.__reduce_ex__: "pickling",
 }
@@ -60,15 +61,18 @@ class UserMode(TorchFunctionMode):
             return self.deep_copy(*args)
         if func is Tensor.__format__ and isinstance(args[0], compat.FakeTensor) and not args[0].dim():
             return self.formatted(*args)
-        if func in LEAVES_TORCH and isinstance(args[0], compat.FakeTensor):
+        if func in LEAVES_TORCH and (isinstance(args[0], compat.FakeTensor) or func is Tensor.__array__):
             raise self.leaves(func)
         if isinstance(func, Allowed):
             self.tracer.record.loc = blame.location(blame.user_frame(3))
             return call_whole(self.tracer, func.function, func.name, args, kwargs)
         if type(func) in compat.OPS and gives_number(func):
             return call_whole(self.tracer, func, str(func), args, kwargs)
-        if func is Tensor.tolist and isinstance(args[0], compat.FakeTensor):
+        if func is Tensor.tolist:
             return self.tolist(args[0])
+        if func is Tensor.numpy:
+            return self.numpy(*args, **kwargs)
+        args, kwargs = as_tensors(self.tracer, func, args, kwargs)
         if func in BUILDERS and args:
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 tensor = built(self.tracer, *args, **kwargs)
@@ -160,6 +164,18 @@ class UserMode(TorchFunctionMode):
         return errors.UnsupportedError(
             f"`{blame.expression(frame)}` takes a traced tensor out of torch by {LEAVES_TORCH[func]}",
             loc=blame.location(frame))
+
+    def numpy(self, tensor: torch.Tensor, *, force: bool = False) -> Any:
+        """The array that shares a tensor's memory."""
+        self.tracer.record.loc = blame.location(blame.user_frame(3))
+        with torch._C.DisableTorchFunction():
+            why = None if force else compat.no_array_of(tensor)
+            if why is not None:
+                raise why
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if force:
+                tensor = tensor.detach().resolve_conj().resolve_neg()
+            return TracedArray(self.tracer, self.tracer.lift(tensor).detach())
 
     def tolist(self, tensor: torch.Tensor) -> Any:
         with torch._C.DisableTorchFunction():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from monograph.capture.arrays import not_lent
 from monograph.capture.conversions import original
 from monograph.capture.guards import Fact
 from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, names, quote
@@ -87,7 +88,7 @@ class FunctionReads:
                 if name not in table:
                     return
                 key, path = ("global", id(table), name), f"{path}.{name}"
-                value = table[name]
+                value = not_lent(table[name])
                 if key not in self.reads.facts:
                     self.reads.facts[key] = Fact(path, f"{{0}}[{quote(name)}]", (table,), "same", value, settled(table))
                     self.reads.reach(value, path)

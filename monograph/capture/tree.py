@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from monograph.capture.arrays import TracedArray
+
 __all__ = ["Tree", "flatten", "holds", "is_size"]
 
 DEEPEST = 6
@@ -32,6 +34,7 @@ class Part:
     cls: Any = None
     tree: Tree | None = None
     same: int | None = None
+    convert: Callable[[Any], Any] | None = None      # what a caller gets in place of the leaf
 
 
 @dataclass
@@ -52,6 +55,8 @@ class Tree:
         for part in self.parts or ():
             if part.same is not None:
                 values.append(made[part.same])
+            elif part.convert is not None:
+                values.append(part.convert(next(leaves)))
             elif part.tree is None:
                 values.append(next(leaves))
             else:
@@ -74,7 +79,7 @@ def flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[An
     leaves: list[Any] = []
     made: list[Any] = []
     tree = _flatten(result, is_traced, existed, leaves, made)
-    if not made:
+    if not made and all(part.convert is None for part in tree.parts or ()):
         tree.parts = None
     return leaves, tree
 
@@ -85,6 +90,10 @@ def _flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[A
     entries, spec = pytree.tree_flatten(result, is_leaf=lambda value: is_size(value) or existed(value))
     parts: list[Part] = []
     for entry in entries:
+        if type(entry) is TracedArray:
+            leaves.append(entry.tensor)
+            parts.append(Part(1, convert=_as_number if entry.scalar else _as_array))
+            continue
         if isinstance(entry, (torch.Tensor, *PLAIN)) or existed(entry) or not _holds(entry, is_traced, 0):
             leaves.append(entry)
             parts.append(Part(1))
@@ -98,6 +107,14 @@ def _flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[A
         inner = _flatten((dict(vars(entry)), _content(entry)), is_traced, existed, leaves, made)
         parts.append(Part(len(leaves) - before, type(entry), inner))
     return Tree(spec, parts)
+
+
+def _as_array(tensor: torch.Tensor) -> Any:
+    return tensor.detach().numpy()
+
+
+def _as_number(tensor: torch.Tensor) -> Any:
+    return tensor.detach().numpy()[()]
 
 
 def _content(entry: Any) -> Any:
@@ -122,6 +139,8 @@ def holds(value: Any, is_traced: Callable[[Any], bool]) -> bool:
 
 
 def _holds(value: Any, is_traced: Callable[[Any], bool], depth: int) -> bool:
+    if type(value) is TracedArray:
+        return True
     if isinstance(value, torch.Tensor):
         return is_traced(value)
     if depth > DEEPEST or isinstance(value, (*PLAIN, torch.nn.Module)):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from monograph.capture.arrays import TracedArray
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions.iterate import Counted, TracedRange
 
@@ -40,6 +41,8 @@ def number(operators: RegionOperators, value: Any, kind: type) -> Any:
     """`kind(value)` for a traced tensor or number; NotImplemented for anything else."""
     if isinstance(value, TracedNumber):
         return value.to(kind)
+    if type(value) is TracedArray:
+        value = value.tensor
     if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_complex():
         item = value.item()
         return item.to(kind) if isinstance(item, TracedNumber) else kind(item)

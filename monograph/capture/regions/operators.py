@@ -13,8 +13,8 @@ import torch
 
 from monograph import compat
 from monograph.capture import blame
-from monograph.capture.checks import REPLAY
 from monograph.capture.arrays import TracedArray
+from monograph.capture.checks import REPLAY
 from monograph.capture.convert.operators import Operators, State
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions import builtins, iterate
