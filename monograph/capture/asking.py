@@ -14,6 +14,7 @@ import torch
 from monograph import compat, errors
 from monograph.capture import blame, handlers
 from monograph.capture.captured import Binding
+from monograph.capture.checks import REPLAY
 from monograph.capture.draws import Draws
 from monograph.capture.memory import Memory
 from monograph.capture.number import DTYPES, TracedNumber
@@ -147,3 +148,7 @@ class Asking:
         with torch._C.DisableTorchFunction(), torch.no_grad():
             value = self.memory.read(self.lift(ok))
         self.record.node(table.lookup("mono.check"), (value,), {"error": error, "message": message}, ())
+
+    def only_if(self, ok: torch.Tensor) -> None:
+        """A call in which `ok` (bool[]) is false runs in Python."""
+        self.check_value(ok, REPLAY, None)

@@ -115,6 +115,8 @@ class TracedNumber:
             return self
         if kind is bool:
             return self.truth()
+        if kind is int and self.kind is float:
+            return self._rounded(torch.trunc)
         return self.of(lambda x: x.to(DTYPES[kind]), self)
 
     def _other(self, other: Any) -> bool:
@@ -274,7 +276,11 @@ class TracedNumber:
     # -- rounding ----------------------------------------------------------------------
 
     def _rounded(self, compute: Callable[[torch.Tensor], torch.Tensor]) -> TracedNumber:
-        return self.of(lambda x: compute(x).long(), self) if self.kind is float else +self
+        """As an integer: what is none (nan, infinity) and what 64 bits do not hold is for Python to say."""
+        if self.kind is not float:
+            return +self
+        self.tracer.only_if(self.of(lambda x: x.abs() < 2.0 ** 63, self).tensor)
+        return self.of(lambda x: compute(x).long(), self)
 
     def __round__(self, digits: Any = None) -> Any:
         return self._rounded(torch.round) if digits is None else round(self._ask(), digits)

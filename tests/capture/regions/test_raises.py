@@ -41,3 +41,20 @@ def test_writes_before_an_exception(backend: str) -> None:
                 seen.append((ended, x.tolist(), module.total.tolist(), module.count))
         seen.append(torch.rand(2).tolist())
     assert seen[:5] == seen[5:]
+
+
+def test_integers_of_what_is_none() -> None:
+    def function(x):
+        n = int(x)
+        return n + round(x.item()), n if n > 3 else 0, int(n > 3) + 1
+
+    fast = monograph.compile(function, backend="reference")
+    for value in (2.5, float("nan"), float("inf"), -3.5, 1e30):
+        ended = []
+        for run in (function, fast):
+            try:
+                ended.append(run(torch.tensor(value)))
+            except (ValueError, OverflowError) as error:
+                ended.append((type(error), str(error)))
+        assert ended[0] == ended[1]
+    assert len(monograph.api.dispatcher_of(fast).entries) == 1
