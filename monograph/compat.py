@@ -16,6 +16,7 @@ import torch
 import torch._refs.nn.functional  # 2.13, fills the table below
 from torch._C._functorch import maybe_current_level  # 2.13
 from torch._decomp import decomposition_table  # 2.13
+from torch._higher_order_ops.scan import generic_scan  # 2.13
 from torch._subclasses.fake_tensor import (  # 2.13
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -225,6 +226,16 @@ def no_array_of(tensor: torch.Tensor) -> Exception | None:
         except (RuntimeError, TypeError) as error:
             return error
     return None
+
+
+HigherOrderOperator = torch._ops.HigherOrderOperator    # 2.13
+
+
+def eager_definition(func: Any) -> Any:
+    """What a higher-order op does in eager, by ops and Python."""
+    if func.name() == "scan":            # its kernel refuses to run under a mode
+        return lambda combine, init, xs, others: generic_scan(combine, init, xs, additional_inputs=others)
+    return func.py_kernels[torch._C.DispatchKey.CompositeExplicitAutograd]    # 2.13
 
 
 def below_autograd_now() -> bool:

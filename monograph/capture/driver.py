@@ -21,6 +21,7 @@ from monograph.capture.checks import checks_of_values
 from monograph.capture.conversions import Conversions
 from monograph.capture.convert.operators import entered
 from monograph.capture.fn_mode import UserMode
+from monograph.capture.higher_order import uncompiled
 from monograph.capture.inputs import Restart
 from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_requirements
 from monograph.capture.names import Names
@@ -147,6 +148,7 @@ class _Attempt:
             with tracer, UserMode(tracer), entered(RegionOperators(tracer, self.plan.forks)):
                 with ExitStack() as stack:
                     stack.enter_context(lending(tracer))
+                    stack.enter_context(uncompiled())
                     for hook in self.hooks:
                         stack.enter_context(hook)
                     result = self.fn(*args, **kwargs)

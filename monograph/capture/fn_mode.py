@@ -14,7 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
-from monograph.capture import blame, dynamic, handlers
+from monograph.capture import blame, dynamic, handlers, higher_order
 from monograph.capture.arrays import TracedArray, as_tensors
 from monograph.capture.attributes import attribute
 from monograph.capture.functions import Allowed, call_whole, gives_number
@@ -63,6 +63,9 @@ class UserMode(TorchFunctionMode):
             return self.formatted(*args)
         if func in LEAVES_TORCH and (isinstance(args[0], compat.FakeTensor) or func is Tensor.__array__):
             raise self.leaves(func)
+        if isinstance(func, compat.HigherOrderOperator) and func.name() in higher_order.KNOWN:
+            with self:
+                return higher_order.call(func, args, kwargs)
         if isinstance(func, Allowed):
             self.tracer.record.loc = blame.location(blame.user_frame(3))
             return call_whole(self.tracer, func.function, func.name, args, kwargs)
