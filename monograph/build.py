@@ -11,6 +11,7 @@ A joint capture is partitioned, and both halves go through passes and backend (`
 from __future__ import annotations
 
 import itertools
+import linecache
 import sys
 import threading
 import time
@@ -79,6 +80,7 @@ def build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     captured = capture.captured
     report = Report(captured, print_graph(captured.graph), len(capture.guard.facts), capture.traced.describe(),
                     seconds={"capture": capture.seconds})
+    reads = values_read(captured.graph)
     gather = gather_inputs(captured.bindings)
     if captured.joint is not None:
         call = differentiable(captured, gather, options, report.halves)
@@ -91,12 +93,24 @@ def build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
             report.seconds[stage] = report.seconds.get(stage, 0.0) + seconds
     if "timing" in options.log:
         print("[monograph] " + ", ".join(f"{k} {v:.3f} s" for k, v in report.seconds.items()), file=sys.stderr)
-    if any(node.op.name == "mono.expect" for node in captured.graph.walk()):
+    if reads:
         call = _one_path(call, capture.traced.reads.hooks.outside.used)
     call = _with_effects(call, capture.traced)
     if any(node.op.name == "mono.check" and node.attributes["error"] == REPLAY for node in captured.graph.walk()):
         call = _or_in_python(call, function)
-    return Entry(capture.guard, call, report)
+    return Entry(capture.guard, call, report, reads)
+
+
+def values_read(graph: Graph) -> dict[Any, str]:
+    """The values that the trace read, by number: the user's line, and what it found there."""
+    found = {}
+    for node in graph.walk():
+        if node.op.name == "mono.expect":
+            then = ", ".join(map(str, node.attributes["value"]))
+            line = linecache.getline(node.loc.file, node.loc.line).strip() if node.loc is not None else "a value"
+            where = f" at {node.loc.short}" if node.loc is not None else ""
+            found[node.attributes["number"]] = f"`{line}`{where}: {then}"
+    return found
 
 
 def capture_call(
@@ -214,6 +228,8 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
                           gradients=_gradients(captured, args, kwargs)[1])
     guard = generate(others, arguments, weights, labels, fetched, tags.check if tags is not None else None)
     guard.facts = facts
+    lines = {id(fact): reads.lines.get(key) for key, fact in reads.facts.items()}
+    guard.lines = {id(fact): loc for fact in facts if (loc := lines.get(id(fact))) is not None}
     return guard
 
 

@@ -14,7 +14,7 @@ import logging
 import sys
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -22,6 +22,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph import compat
+from monograph.capture import blame
 from monograph.capture.guards import Guard
 from monograph.capture.guards_ambient import modes_active
 from monograph.capture.readset_hooks import LOCK
@@ -34,6 +35,7 @@ Call: TypeAlias = Callable[[list[Any], tuple[Any, ...], dict[str, Any]], Any]   
 
 LIMIT = 64      # entries of one callable; further signatures run eagerly
 STREAK = 32      # new versions in a row of which none was used again: compiling more would not pay
+STORM = 8       # versions that one callable may have before a warning says so
 logger = logging.getLogger("monograph")
 
 
@@ -51,11 +53,17 @@ class TooMany(CaptureError):
 
 @dataclass
 class Entry:
-    """`report` holds what the pipeline did, for `explain`."""
+    """`report` holds what the pipeline did, for `explain`; `reads`: the values that the trace read, by number."""
 
     guard: Guard
     run: Call
     report: Any = None
+    reads: dict[Any, str] = field(default_factory=dict)
+
+    def changed(self, wrong: WrongPath) -> str:
+        """In words: which value that the trace read is another one in this call."""
+        read = self.reads.get(wrong.number)
+        return f"{read} -> {', '.join(map(str, wrong.actual))}" if read is not None else str(wrong)
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,7 @@ class Dispatcher:
     refused: set[Any] = field(default_factory=set)
     streak: int = 0
     warned: bool = False
+    stormed: bool = False
 
     def __post_init__(self) -> None:
         known.add(self)
@@ -88,7 +97,7 @@ class Dispatcher:
     def reset(self) -> None:
         """As before the first call."""
         with LOCK:
-            self.entries, self.streak, self.warned = (), 0, False
+            self.entries, self.streak, self.warned, self.stormed = (), 0, False, False
             self.recompiles.clear()
             self.refused.clear()
 
@@ -108,18 +117,19 @@ class Dispatcher:
 
     def another_path(self, tried: Entry, wrong: WrongPath, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """`tried` fits the call, but a value that its trace read differs: run or make the version for this one."""
+        reasons = [tried.changed(wrong)]
         for entry in self.entries:
             leaves = entry.guard.check(args, kwargs) if entry is not tried else None
             if leaves is not None:
                 try:
                     result = entry.run(leaves, args, kwargs)
                 except WrongPath as another:
-                    wrong = another
+                    reasons.append(entry.changed(another))
                     continue
                 self._promote(entry)
                 return result
         with LOCK:
-            made, refusal = self._compile(args, kwargs, wrong)
+            made, refusal = self._compile(args, kwargs, reasons)
         if made is None:
             return self._eager(args, kwargs, refusal)
         leaves = made.guard.check(args, kwargs)
@@ -156,9 +166,10 @@ class Dispatcher:
             return self.another_path(entry, wrong, args, kwargs)
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any],
-                 wrong: WrongPath | None = None) -> tuple[Entry | None, Exception | None]:
-        """A new entry, or why there is none. An interrupt leaves no entry behind."""
-        self._note(args, kwargs, wrong)
+                 reasons: Sequence[str] = ()) -> tuple[Entry | None, Exception | None]:
+        """A new entry, or why there is none; `reasons`: of the entries that fit, which values read by their traces
+        differ. An interrupt leaves no entry behind."""
+        self._note(args, kwargs, reasons)
         if len(self.entries) >= LIMIT or self.streak >= STREAK:
             return None, TooMany(f"it was compiled {len(self.entries)} times, at last because of {self.recompiles[-1]}")
         self.streak += 1
@@ -171,7 +182,17 @@ class Dispatcher:
                 raise
             return None, error
         self.entries = (entry, *self.entries)
+        if len(self.entries) > STORM and not self.stormed:
+            self.stormed = True
+            self._warn(f"{self.name} was compiled {len(self.entries)} times, at last because of {self.recompiles[-1]}. "
+                       "Keep what changes out of Python: pass it in as a tensor, or compile a smaller function; "
+                       "`recompiles` of the compiled object lists all reasons")
         return entry, None
+
+    def _warn(self, text: str) -> None:
+        """At the line of the user's that called."""
+        loc = blame.location(blame.user_frame(2))
+        warnings.warn_explicit(text, UserWarning, *(("<unknown>", 0) if loc is None else (loc.file, loc.line)))
 
     def _eager(self, args: tuple[Any, ...], kwargs: dict[str, Any], why: Exception | None) -> Any:
         """Run plainly. What the program raises while it is traced it raises here too, in eager's own words."""
@@ -193,13 +214,12 @@ class Dispatcher:
                 return entry, leaves
         return None, None
 
-    def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], wrong: WrongPath | None = None) -> None:
+    def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], values: Sequence[str] = ()) -> None:
         """Remember why no entry fits, of the entries used last."""
         if not self.entries or self.streak >= STREAK and self.warned:
             return
-        used = self.entries[:STREAK]
-        reasons = ((str(wrong),),) if wrong is not None else tuple(
-            tuple(entry.guard.failures(args, kwargs)) for entry in used)
+        reasons = tuple((value,) for value in values[:STREAK]) or tuple(
+            tuple(entry.guard.failures(args, kwargs)) for entry in self.entries[:STREAK])
         recompile = Recompile(reasons)
         self.recompiles.append(recompile)
         if "recompiles" in self.options.log:

@@ -21,6 +21,7 @@ from typing import Any, Literal
 import torch
 
 from monograph import compat
+from monograph.source import SourceLoc
 
 __all__ = ["ABSENT", "Fact", "Guard", "TensorFacts", "generate", "same"]
 
@@ -175,6 +176,7 @@ class Guard:
     weights: tuple[torch.Tensor, ...] = ()
     weight_facts: TensorFacts | None = None
     source: str = ""
+    lines: dict[int, SourceLoc] = field(default_factory=dict)      # id of a fact -> the user's line that read it
 
     def failures(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
         """The facts that this call violates, in words; where the arguments differ those alone, because thousands of
@@ -182,7 +184,10 @@ class Guard:
         found = list(self.explain_arguments(args, kwargs))
         if found:
             return found
-        found += [fact.failure() for fact in self.facts if not fact.holds()]
+        for fact in self.facts:
+            if not fact.holds():
+                loc = self.lines.get(id(fact))
+                found.append(fact.failure() if loc is None else f"{fact.failure()} (read at {loc.short})")
         if self.weight_facts is not None:
             found += self.weight_facts.failures(self.weights)
         return found

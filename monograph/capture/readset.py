@@ -14,6 +14,7 @@ this very trace executed that line. (Watching calls would double the time of a t
 
 from __future__ import annotations
 
+import argparse
 import contextvars
 import enum
 import functools
@@ -21,7 +22,7 @@ import gc
 import logging
 import os
 import types
-from collections import OrderedDict, deque
+from collections import OrderedDict, UserDict, UserList, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,7 @@ import torch
 from torch import nn
 
 from monograph import compat
+from monograph.capture import blame
 from monograph.capture.guards import ABSENT, Fact
 from monograph.capture.readset_code import find_attribute, is_user_class, quote
 from monograph.capture.readset_functions import FunctionReads
@@ -37,6 +39,7 @@ from monograph.capture.readset_hooks import LOCK, Hooks
 from monograph.capture.readset_journal import Journal
 from monograph.capture.readset_messages import Message
 from monograph.capture.tree import holds
+from monograph.source import SourceLoc
 
 __all__ = ["ReadSet"]
 
@@ -45,6 +48,7 @@ HOOK_TABLES = frozenset(key for key in nn.Module().__dict__ if key.endswith("_ho
 CONSTRUCTORS = ("__new__", "__init__", "__post_init__", "__call__", "__enter__", "__exit__")
 DERIVATIVES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")     # torch calls them, no code names them
 LONG = 4096        # containers longer (arrays: of more bytes) than this are compared by identity and length only
+NAMESPACES = (types.SimpleNamespace, argparse.Namespace, UserDict, UserList)
 SIMPLE = (int, float, bool, str, bytes, complex, type(None), torch.Size, torch.dtype, torch.device)
 
 
@@ -62,6 +66,7 @@ class ReadSet:
         self.arguments = arguments
         self.root = root
         self.seen: set[tuple[int, str]] = set()     # attributes already looked at
+        self.lines: dict[Any, SourceLoc | None] = {}      # key of a fact -> the user's line that read it first
         self._queue: deque[tuple[Any, str]] = deque()
 
     def __enter__(self) -> ReadSet:
@@ -107,6 +112,7 @@ class ReadSet:
         if key in self.seen or id(instance) not in self.known:
             return
         self.seen.add(key)
+        self.lines[key] = blame.location(blame.user_frame(2))
         path = self._path(instance, name)
         table = table_of(instance)
         if table is None:
@@ -129,6 +135,7 @@ class ReadSet:
         if key in self.seen or id(instance) not in self.known:
             return
         self.seen.add(key)
+        self.lines[key] = blame.location(blame.user_frame(2))
         path, table = self._path(instance, name), table_of(instance)
         if table is None:
             return
@@ -141,6 +148,7 @@ class ReadSet:
 
     def environment(self, key: str, value: str | None) -> None:
         """os.environ[key] was read."""
+        self.lines.setdefault(("environ", key), blame.location(blame.user_frame(2)))
         self.facts.setdefault(("environ", key), Fact(
             f"environment variable {key}", "{0}({1})", (os.environ.get, key), "same", value))
 
@@ -253,6 +261,8 @@ class ReadSet:
         elif isinstance(value, np.ndarray) and value.nbytes <= LONG and not value.dtype.hasobject:
             self.facts["array", id(value)] = Fact(
                 f"content of {path}", "{0}.tobytes() == {1}", (value, value.tobytes()))
+        elif isinstance(value, NAMESPACES):
+            self._namespace(value, path)
         if isinstance(value, type):
             self._class(value, path)
         elif is_user_class(type(value)):
@@ -281,6 +291,16 @@ class ReadSet:
                     for name, raw in list(cls.__dict__.items()):
                         if name.startswith("__") and isinstance(raw, types.FunctionType) and name != "__getattribute__":
                             self.class_attribute(type(value), name)
+
+    def _namespace(self, value: Any, path: str) -> None:
+        """An object of the standard library's that is its attributes: all are noted, for reads cannot be seen."""
+        table = vars(value)
+        self.journal.watch(table, path)
+        self.facts["length", id(table)] = Fact(f"attributes of {path}", "[*{0}] == {1}", (table, list(table)),
+                                               watch=(table,))
+        for name, entry in table.items():
+            self._entry((id(value), name), table, name, entry, f"{path}.{name}")
+            self.reach(entry, f"{path}.{name}")
 
     def _class(self, cls: type, path: str) -> None:
         if is_user_class(cls):
