@@ -106,14 +106,15 @@ def zeros(tracer: Tracer, call: Call) -> Any:
 
 
 def drawn_like(tracer: Tracer, call: Call) -> Any:
-    """`rand_like` draws in memory order, which values of a graph do not have: drawn on the memory's shape, permuted."""
+    """`rand_like` draws in memory order, which values of a graph do not have, nor what it is given when it runs: drawn
+    on the memory's shape, permuted."""
     result = tracer.fake(call.func, call.args, call.kwargs)
     layout = Layout.of(result)
     order = layout.order()
-    if order == list(range(len(order))) or not layout.is_static:
+    if not layout.is_static:
         return NotImplemented
     sizes = [layout.sizes[d] for d in order]
-    if call.func is aten.randn_like.default:
+    if call.func is aten.randn_like.default and order != sorted(order):
         value = tracer.normal(sizes, 0.0, 1.0, layout.dtype)
     else:
         args = (tracer.record.full(sizes, 0, layout.dtype), *tracer.encode(call.args[1:]))

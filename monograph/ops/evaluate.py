@@ -17,6 +17,7 @@ from monograph import compat
 from monograph.errors import VerificationError
 from monograph.ir import symbolic
 from monograph.ir.graph import Graph, Node, Operand, Value
+from monograph.ir.op import Trait
 from monograph.ir.symbolic import Expr, Sum, Symbol
 from monograph.ir.types import ScalarType, TensorType
 from monograph.ops import own, table
@@ -74,7 +75,8 @@ def _block(
 def run_node(node: Node, operands: Sequence[Any], symbols: Mapping[str, Any] | None = None) -> tuple[Result, ...]:
     """The results of one node without regions, given the values of its operand slots."""
     symbols = symbols or {}
-    if node.op.name in compat.DENSE_ONLY:
+    # A value has no memory: what draws in memory order draws as for one that lies row by row.
+    if node.op.name in compat.DENSE_ONLY or node.op.has(Trait.RANDOM):
         operands = [x.contiguous() if isinstance(x, torch.Tensor) else x for x in operands]
     args, kwargs = table.unbind(node.op, _numbers(tuple(operands), symbols), _numbers(node.attributes, symbols))
     result = _function(node.op.name)(*args, **kwargs)

@@ -62,3 +62,19 @@ def test_draws_follow_memory(name, lay):
     want = draw(x)
     torch.manual_seed(1)
     torch.testing.assert_close(monograph.compile(draw)(x), want)
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+@pytest.mark.parametrize("name", ["like", "multinomial", "dropout"])
+def test_draws_where_eager_copies_and_a_pass_does_not(name, backend):
+    """`cat` of one tensor lays it out anew; without it the draw must still follow the new order."""
+    def draw(x):
+        y = torch.cat([torch.nn.functional.conv1d(x, weight).transpose(1, 2)], 1)
+        return {"like": torch.randn_like, "multinomial": lambda y: y[0].sigmoid().multinomial(1),
+                "dropout": lambda y: torch.nn.functional.dropout(y, 0.5, True)}[name](y)
+
+    x, weight = torch.randn(1, 3, 8), torch.randn(4, 3, 3)
+    torch.manual_seed(1)
+    want = draw(x)
+    torch.manual_seed(1)
+    torch.testing.assert_close(monograph.compile(draw, backend=backend)(x), want)
