@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from monograph import compat, errors
 from monograph.capture import blame
+from monograph.capture.layout import Layout
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -36,6 +38,8 @@ def attribute(tracer: Tracer, func: Any, args: Any) -> Any:
         return NotImplemented
     real = tensor if entry is None else entry.real
     if func == SET_DATA and entry is None:
+        if _is_its_own(tracer, tensor, args[1]):
+            return None
         raise _refusal("`.data =` on a tensor that is not an argument")
     if func in WRITES and (len(args) < 2 or args[1] is not tensor.grad):
         raise _refusal("the program sets the gradient of a tensor that the caller has")
@@ -43,6 +47,15 @@ def attribute(tracer: Tracer, func: Any, args: Any) -> Any:
         return NotImplemented
     tracer.gradients[id(real)] = real, real.grad
     return real.grad
+
+
+def _is_its_own(tracer: Tracer, tensor: torch.Tensor, data: Any) -> bool:
+    """Whether `tensor.data = data` changes nothing: `module.to(dtype)` sets what is there already."""
+    if not isinstance(data, torch.Tensor) or data.dtype is not tensor.dtype:
+        return False
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        ours, theirs = tracer.lift(tensor), tracer.lift(data)
+        return compat.storage_id(ours) == compat.storage_id(theirs) and Layout.of(ours).key == Layout.of(theirs).key
 
 
 def _refusal(what: str) -> errors.UnsupportedError:

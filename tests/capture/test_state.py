@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+import monograph
 from monograph import compat, errors
 from monograph.capture import trace
 from tests.capture.test_views import ramp
@@ -150,3 +151,20 @@ def test_draws_do_not_move_the_generator() -> None:
     with torch.no_grad():
         trace(fn, (ramp(4, 3),), {})
     assert torch.equal(torch.get_rng_state(), before)
+
+
+class Recast(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.linear = self.linear.to(torch.float32)
+        return self.linear(x)
+
+
+def test_data_set_to_itself_changes_nothing():
+    layer = Recast()
+    x = ramp(2, 3)
+    with torch.no_grad():
+        assert torch.allclose(monograph.compile(layer, backend="reference")(x), layer(x))
