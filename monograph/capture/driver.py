@@ -25,7 +25,7 @@ from monograph.capture.higher_order import uncompiled
 from monograph.capture.inputs import Restart
 from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_requirements
 from monograph.capture.names import Names
-from monograph.capture.regions.errors import Asked, Fork, Unmergeable
+from monograph.capture.regions.errors import Asked, Fork, Unmergeable, forget, swallowed
 from monograph.capture.regions.operators import RegionOperators
 from monograph.capture.state import Snapshot, clear_caches, reset_tensors
 from monograph.capture.tracer import Tracer
@@ -135,8 +135,9 @@ class _Attempt:
             marks = [snapshot.restore(), reset_tensors(tracer.entries)]
         for mark in marks:
             if mark is not None:
-                raise errors.UnsupportedError(f"the program {mark} while it runs",
-                                              hint="return the new value, or keep this part out with monograph.disable")
+                raise errors.UnsupportedError(
+                    f"the program {mark} while it runs",
+                    hint="return the new value, or let the call run eagerly (fullgraph=False)")
         return captured
 
     def _trace(self) -> Captured:
@@ -151,12 +152,22 @@ class _Attempt:
                     stack.enter_context(uncompiled())
                     for hook in self.hooks:
                         stack.enter_context(hook)
-                    result = self.fn(*args, **kwargs)
+                    result = self._call(args, kwargs)
                 after, changed = pytree.tree_flatten(given)
                 if changed != spec or any(a is not b for a, b in zip(before, after, strict=True)):
                     raise errors.UnsupportedError("the program changes a list or dict that it was given",
                                                   hint="return a new one instead")
                 return self._seal(result)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the user's code. What is to start the trace again does so whatever that code makes of it."""
+        forget()
+        try:
+            return self.fn(*args, **kwargs)
+        finally:
+            again = swallowed()
+            if again is not None:
+                raise again
 
     def _arguments(self) -> tuple[Any, dict[str, Any]]:
         """The call's arguments with fakes for tensors, in containers of their own."""

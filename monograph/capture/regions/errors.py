@@ -1,17 +1,43 @@
 """Why a trace starts again. None of these leaves the driver.
 
-They are no `Exception`s, so that handlers of the user's code let them pass.
+They are no `Exception`s, so that handlers of the user's code let them pass. What swallows them all the same
+(`finally: return`, a bare `except`) is found out at the end of the attempt: see `swallowed`.
 """
 
 from __future__ import annotations
 
+import threading
 from types import CodeType
 from typing import Any
 
-__all__ = ["Asked", "Fork", "Unmergeable"]
+__all__ = ["Asked", "Fork", "Unmergeable", "forget", "swallowed"]
 
 
-class Asked(BaseException):
+class _Pending(threading.local):
+    error: BaseException | None = None
+
+
+PENDING = _Pending()
+
+
+def forget() -> None:
+    """An attempt begins, or what was raised is dealt with."""
+    PENDING.error = None
+
+
+def swallowed() -> BaseException | None:
+    """What was raised in this attempt and not dealt with."""
+    return PENDING.error
+
+
+class _Again(BaseException):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        if PENDING.error is None:
+            PENDING.error = self
+
+
+class Asked(_Again):
     """Python asked for a traced value in `code`, which can be converted. `error` is what to say if it cannot."""
 
     def __init__(self, code: CodeType, error: Exception) -> None:
@@ -20,7 +46,7 @@ class Asked(BaseException):
         super().__init__(code.co_name)
 
 
-class Unmergeable(BaseException):
+class Unmergeable(_Again):
     """A region cannot stand for what its branches or iterations leave behind. `site`: whose, if not the innermost."""
 
     def __init__(self, why: str, site: Any = None) -> None:
@@ -28,7 +54,7 @@ class Unmergeable(BaseException):
         super().__init__(why)
 
 
-class Fork(BaseException):
+class Fork(_Again):
     """Trace again; at `site` take the path that this call takes."""
 
     def __init__(self, site: Any, why: str) -> None:

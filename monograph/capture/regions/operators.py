@@ -19,7 +19,7 @@ from monograph.capture.convert.operators import Operators, State
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions import builtins, iterate
 from monograph.capture.regions.cond import cond
-from monograph.capture.regions.errors import Fork, Unmergeable
+from monograph.capture.regions.errors import Fork, Unmergeable, forget
 from monograph.capture.regions.loop import loop
 from monograph.capture.text import Piece, TracedText, joined
 
@@ -69,6 +69,7 @@ class RegionOperators(Operators):
         except Unmergeable as why:
             if self.tracer.in_region:
                 raise                            # the statement around it forks
+            forget()
             raise Fork(why.site or site, str(why)) from None
 
     def read(self, predicate: torch.Tensor, site: Any) -> bool:
@@ -103,6 +104,7 @@ class RegionOperators(Operators):
                 except Unmergeable as why:
                     if self.tracer.in_region:
                         raise
+                    forget()
                     raise Fork(site, str(why)) from None
             if isinstance(decided, torch.Tensor):
                 break
@@ -114,6 +116,7 @@ class RegionOperators(Operators):
         except Unmergeable as why:
             if self.tracer.in_region:
                 raise
+            forget()
             raise Fork(why.site or site, str(why)) from None
 
     def peek(self, test: Thunk, state: State) -> bool | torch.Tensor:
