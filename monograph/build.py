@@ -140,7 +140,7 @@ def capture_call(
     if late:
         reads.journal.rollback()
         raise UnsupportedError(f"a hook or custom autograd.Function writes to {late[0].path} in the backward",
-                               hint="return what you need, or keep this part out with monograph.disable")
+                               hint="return what you need, or let the call run eagerly (fullgraph=False)")
     captured.graph.name = getattr(function, "__name__", type(function).__name__)
     if leaves_traces(captured) or traced.has_effects:
         raise_in_python(captured.graph)

@@ -247,4 +247,5 @@ def check_devices(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if device.type != "cpu":
             text = pytree.keystr(path)
             where = text.replace("[0]", "args", 1) if text.startswith("[0]") else text.removeprefix("[1]")
-            raise DeviceError(f"argument {where} is on device {device}; only the CPU is supported")
+            raise DeviceError(f"argument {where} is on device {device}; only the CPU is supported",
+                              hint="move it with .cpu(), or call the plain function: monograph.disable gives it back")

@@ -30,6 +30,10 @@ __all__ = [
 ]
 
 
+WAYS = ("do this before or after the compiled function and pass the result in, or let the call run eagerly "
+        "(fullgraph=False)")
+
+
 class MonographError(Exception):
     """Base of all. `what` happened, `loc` in the user's code, `hint`: what to do about it."""
 
@@ -58,7 +62,10 @@ class DataDependentError(CaptureError):
 
 
 class UnsupportedError(CaptureError):
-    """A construct or an op that is refused by name."""
+    """A construct or an op that is refused by name. Where no way round is known the two general ones are named."""
+
+    def __init__(self, what: str, *, loc: SourceLoc | None = None, hint: str = "") -> None:
+        super().__init__(what, loc=loc, hint=hint or WAYS)
 
 
 class InputError(MonographError):

@@ -29,7 +29,7 @@ aten = torch.ops.aten
 Handler = Callable[["Tracer", "Call"], Any]
 
 HINT = ("compute the condition with tensor operations (torch.where, masks), pass the number in as a Python argument, "
-        "or keep this part out with monograph.disable")
+        "or let the call run eagerly (fullgraph=False)")
 
 
 def needs_value(func: Any, loc: SourceLoc | None) -> errors.DataDependentError:

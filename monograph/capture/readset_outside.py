@@ -52,7 +52,7 @@ REFUSED: dict[types.ModuleType, tuple[str, ...]] = {
 }
 SHARED = (random.random.__self__, np.random.rand.__self__)      # type: ignore[attr-defined]
 DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}      # in this order: a bool is an int
-HINT = "draw before the call and pass the result in, or keep this part out with monograph.disable"
+HINT = "draw before the call and pass the result in, or let the call run eagerly (fullgraph=False)"
 
 Replace = Callable[[Any, str, Any], None]
 
