@@ -238,6 +238,9 @@ def eager_definition(func: Any) -> Any:
     return func.py_kernels[torch._C.DispatchKey.CompositeExplicitAutograd]    # 2.13
 
 
+QUANTIZED = frozenset({torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.quint2x4})
+
+
 def below_autograd_now() -> bool:
     """Whether op calls made here skip autograd."""
     return bool(torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.AutogradCPU))    # 2.13

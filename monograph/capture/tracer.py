@@ -269,6 +269,8 @@ class Tracer(Asking, TorchDispatchMode):
 
     def pure(self, call: Call) -> Any:
         """An op that writes nothing: a view's recipe or a node."""
+        if any(type(each) is torch.dtype and each in compat.QUANTIZED for each in (*call.args, *call.kwargs.values())):
+            raise errors.UnsupportedError(f"{call.name} makes a quantized tensor", loc=self.record.loc)
         result = self.fake_pure(call)
         leaves = tensors_of(result)
         if not leaves:
@@ -320,8 +322,8 @@ class Tracer(Asking, TorchDispatchMode):
         if leaf.device.type != "cpu":
             raise errors.DeviceError(f"{name} makes a tensor on device {leaf.device}", loc=self.record.loc,
                                      hint="only the CPU is supported")
-        if leaf.layout is not torch.strided or leaf.is_quantized:
-            kind = "quantized" if leaf.is_quantized else f"sparse ({leaf.layout})"
+        if leaf.layout is not torch.strided or leaf.is_quantized or leaf.dtype in compat.QUANTIZED:
+            kind = "quantized" if leaf.layout is torch.strided else f"sparse ({leaf.layout})"
             raise errors.UnsupportedError(f"{name} makes a {kind} tensor", loc=self.record.loc)
 
     def _views(self, call: Call, result: Any, leaves: list[torch.Tensor], homes: Any) -> None:

@@ -171,8 +171,8 @@ def _concrete(operand: Any, env: Mapping[str, int]) -> Any:
         if isinstance(operand.type, ScalarType):
             return SCALARS[operand.type.kind]
         type = operand.type
-        strides = type.strides and tuple(symbolic.evaluate(stride, env) for stride in type.strides)
-        return TensorType(type.dtype, tuple(symbolic.evaluate(size, env) for size in type.shape), type.device, strides)
+        # Without strides, which ops of the IR do not see: some kernels refuse some.
+        return TensorType(type.dtype, tuple(symbolic.evaluate(size, env) for size in type.shape), type.device)
     if isinstance(operand, Expr):
         return symbolic.evaluate(operand, env)
     if isinstance(operand, tuple):

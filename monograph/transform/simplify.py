@@ -178,7 +178,20 @@ def _single(node: Node, _: Builder) -> Value | None:
     return _same(node, full[0]) if len(full) == 1 else None
 
 
+def _without_product(node: Node, builder: Builder) -> Value | None:
+    """addmm(c, a, b, alpha=0) -> beta c, whatever a and b hold; and 0 where beta is 0"""
+    start, result, beta = node.operand("self"), node.results[0].tensor, node.attributes["beta"]
+    if node.attributes["alpha"] != 0 or not isinstance(start, Value) or isinstance(beta, Value):
+        return None
+    if beta == 0:
+        return builder.call("aten.full.default", result.shape, 0, dtype=result.dtype)
+    scaled = start if beta == 1 else builder.call("aten.mul.Scalar", start, beta)
+    return builder.call("aten.expand.default", scaled, result.shape)
+
+
 RULES: dict[str, Rule] = {
+    "aten.addmm.default": _without_product,
+    "aten.addmv.default": _without_product,
     "aten.clone.default": _identity,
     "aten.alias.default": _identity,
     "aten.detach.default": _identity,
