@@ -62,12 +62,13 @@ def one(name: str, backend: str, limit: int) -> Outcome:
 def report(outcomes: list[Outcome]) -> None:
     count = collections.Counter(outcome.status for outcome in outcomes)
     built = [outcome for outcome in outcomes if outcome.status != "not built"]
-    equal = [outcome for outcome in built if outcome.status == "equal" and outcome.graphs == 1]
+    equal = [outcome for outcome in built if outcome.status == "equal"]
     guarded = [outcome for outcome in equal if outcome.reads]
     share = 100 / max(len(built), 1)
-    print(f"{len(outcomes)} families, {len(built)} built; {len(equal)} ({share * len(equal):.1f} %) captured as one graph "
-          f"and equal to eager, {len(guarded)} ({share * len(guarded):.1f} %) of them with a value read from the call, "
-          f"{sum(o.regions > 0 for o in equal)} with regions; {dict(count)}")
+    print(f"{len(outcomes)} families, {len(built)} built; {len(equal)} ({share * len(equal):.1f} %) captured as one "
+          f"graph and equal to eager, {len(guarded)} ({share * len(guarded):.1f} %) of them with a value read from the "
+          f"call, {sum(o.regions > 0 for o in equal)} with regions, {sum(o.graphs > 1 for o in equal)} with another "
+          f"graph for the second call; {dict(count)}")
     for status in ("not built", "timeout", "died", "refused", "different", "error", "equal"):
         for outcome in outcomes:
             if outcome.status == status and (status != "equal" or outcome.graphs != 1 or outcome.reads):

@@ -59,7 +59,7 @@ WIDTH = re.compile(
     r"^n_embd|units|proj|pooler|conv_dim|lstm|n_inner|_size$")
 NOT_WIDTH = re.compile(
     r"patch|kernel|stride|window|image|vocab|chunk|block|batch|mel|bins|num_pos|groups|padding|dilation|queue|ratio|factor|"
-    r"_layers|layer_|positions?_embeddings|mask_|num_channels|voxel|bucket|shrink|init|max_|sampl|conv_kernel_dim|pool_size")
+    r"_layers|layer_|input_dim|input_size|feature_size|feat_size|in_feat|positions?_embeddings|mask_|num_channels|voxel|bucket|shrink|init|max_|sampl|conv_kernel_dim|pool_size")
 INDICES = re.compile(r"ind(ex|ice)e?s$|layer_ids$|layers_idx|^out_indices$|attention_blocks$|_idxs$")
 
 
@@ -108,13 +108,15 @@ class _Shrink:
         layers, kept = self._layers(config)
         given = {}
         for field in dataclasses.fields(config):
-            value = getattr(config, field.name, None)
+            if field.name not in vars(config):                 # one for each layer: left to the class
+                continue
+            value = vars(config)[field.name]
             if isinstance(value, TimmBackboneConfig):          # timm is another package
                 given[field.name] = self.config(_backbone(value))
             elif isinstance(value, PreTrainedConfig):
                 given[field.name] = self.config(value)
             elif field.default is None and derived is not None and value == getattr(derived, field.name, None) \
-                    and not isinstance(value, dict) and not TOKEN.search(field.name):
+                    and not isinstance(value, dict) and not TOKEN.search(field.name) and field.name != "vocab_size":
                 continue
             elif field.name not in BASE or TOKEN.search(field.name):
                 given[field.name] = self._field(config, field.name, value, layers, kept)
@@ -141,6 +143,8 @@ class _Shrink:
             if "section" in name:
                 return self._section(value)
             return type(value)(self._field(config, name, entry, 0, kept) for entry in value)
+        if value is None and name == "vocab_size":
+            return VOCABULARY
         if type(value) is not int:
             return value
         return self._number(config, name, value, len(kept))

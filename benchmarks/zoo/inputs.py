@@ -125,7 +125,7 @@ class Maker:
 
     def spectrogram(self) -> Iterator[torch.Tensor]:
         bins = self.number("num_mel_bins", "n_mels", "input_feat_per_channel", "num_mel_filters", "input_feat_size",
-                           "feature_size", "mel_bins", "input_dim", "input_size", default=80)
+                           "mel_bins", "input_dim", "input_size", "feature_size", default=80)
         positions = self.number("max_source_positions", "max_position_embeddings", default=0,
                                 near=("max_source_positions",))
         longest = self.number("max_length", "spec_size", default=64, near=("num_mel_bins",))
@@ -146,6 +146,11 @@ class Maker:
         steps = self.number("context_length", "prediction_length", default=32) + max(lags)
         return torch.randn(self.batch, steps, *([self.number("input_size", "num_input_channels", default=1)]
                            if self.number("input_size", "num_input_channels", default=1) > 1 else []))
+
+    def encoded(self) -> Iterator[torch.Tensor]:
+        width = self.number("hidden_size", "d_model", default=64)
+        for names in (("encoder_hidden_size",), ("cross_attention_hidden_size",), ("hidden_size", "d_model")):
+            yield torch.randn(self.batch, SHORT, self.number(*names, default=width))
 
     def hidden(self) -> Iterator[torch.Tensor]:
         width = self.number("hidden_size", "d_model", "embed_dim", default=64)
@@ -205,6 +210,9 @@ MAKERS: dict[str, Callable[[Maker], Any]] = {
     "inputs_embeds": Maker.hidden,
     "query_embeds": Maker.hidden,
     "latents": Maker.hidden,
+    "encoder_hidden_states": Maker.encoded,
+    "action_embeds": Maker.hidden,
+    "noise_embeds": Maker.hidden,
     "past_values": of_one(Maker.past),
     "past_observed_mask": of_one(lambda m: torch.ones_like(m.past())),
     "past_time_features": of_one(lambda m: torch.randn(m.batch, m.past().shape[1], 1)),
@@ -219,6 +227,7 @@ MAKERS: dict[str, Callable[[Maker], Any]] = {
     "visual_pos": of_one(lambda m: torch.rand(m.batch, SHORT, m.number("visual_pos_dim"))),
     "flattened": of_one(lambda m: torch.randn(m.batch, 16, 64)),
 }
+REQUIRED_BY_SOME = ("encoder_hidden_states",)      # though the signature has a default
 ALWAYS = {"states", "actions", "rewards", "returns_to_go", "timesteps", "visual_feats", "visual_pos", "past_values",
           "past_time_features", "past_observed_mask"}
 
@@ -230,9 +239,7 @@ def candidates(model: Any) -> Iterator[Tensors]:
 
 
 def _candidates(model: Any, names: list[str]) -> Iterator[Tensors]:
-    known = [name for name in names if name in MAKERS]
-    if "input_ids" not in known and "pixel_values" in known and "attention_mask" in known:
-        known.remove("attention_mask")             # of patches, whose number the model knows
+    known = [name for name in names if name in MAKERS and name not in REQUIRED_BY_SOME]
     required = {name for name, parameter in inspect.signature(model.forward).parameters.items()
                 if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD}
     if "pixel_values" in known and "pixel_values_videos" in known and "pixel_values_videos" not in required:
@@ -244,11 +251,16 @@ def _candidates(model: Any, names: list[str]) -> Iterator[Tensors]:
     seen = set()
     for plan in plans:
         wanted = [name for name in known if name in plan or name in required or name in ALWAYS]
+        if "input_ids" not in wanted and "attention_mask" not in required:     # of frames, whose number the model knows
+            wanted = [name for name in wanted if name != "attention_mask"]
         if wanted and tuple(wanted) not in seen:
             seen.add(tuple(wanted))
             yield from _with_placeholders(model, wanted)
             if "attention_mask" in wanted and "attention_mask" not in required:
                 yield from _with_placeholders(model, [name for name in wanted if name != "attention_mask"])
+    for extra in REQUIRED_BY_SOME:
+        if extra in names and first:
+            yield from _with_placeholders(model, [first, extra])
     if isinstance(getattr(model, "dummy_inputs", None), dict):
         yield dict(model.dummy_inputs)
 
