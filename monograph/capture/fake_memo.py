@@ -23,7 +23,7 @@ from monograph.ops import families
 if TYPE_CHECKING:
     from monograph.capture.call import Call
 
-__all__ = ["key_of_call", "make", "remember"]
+__all__ = ["key_of_call", "make", "remember", "sized_by_values"]
 
 LARGEST = 50_000        # entries
 INDEX = torch.ops.aten.index.Tensor
@@ -51,7 +51,7 @@ class _Unhashable(Exception):
 
 def key_of_call(call: Call) -> Hashable | None:
     """The key of a call; None when its result is not remembered."""
-    if call.func in NO_STEP or _sized_by_values(call):
+    if call.func in NO_STEP or sized_by_values(call.func, call.args):
         return None
     layouts = iter(call.layouts)
     try:
@@ -61,11 +61,12 @@ def key_of_call(call: Call) -> Hashable | None:
         return None
 
 
-def _sized_by_values(call: Call) -> bool:
+def sized_by_values(func: Any, args: Any) -> bool:
     """The numbers in an argument decide the size of the result; of an index, only those of a mask do."""
-    if torch.Tag.dynamic_output_shape not in call.func.tags:
+    if torch.Tag.dynamic_output_shape not in func.tags:
         return False
-    return call.func is not INDEX or any(layout.dtype in families.MASKS for layout in call.layouts[1:])
+    return func is not INDEX or any(
+        isinstance(entry, torch.Tensor) and entry.dtype in families.MASKS for entry in args[1])
 
 
 def _key(value: Any, layouts: Any) -> Hashable:

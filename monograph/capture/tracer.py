@@ -228,7 +228,7 @@ class Tracer(Asking, TorchDispatchMode):
             result = rule(self, func, args, kwargs)
             if result is not NotImplemented:
                 return result
-        if torch.Tag.dynamic_output_shape in func.tags:
+        if fake_memo.sized_by_values(func, args):
             result = by_example.with_constants(self.mode, func, args, kwargs, self.known)
             if result is not NotImplemented:
                 return result

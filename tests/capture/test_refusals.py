@@ -18,11 +18,7 @@ def as_float(x, n):
     return x.view(-1)[: math.sqrt(x[0, 0])]  # asks: math.sqrt(x[0, 0])
 
 
-def item_printed(x, n):
-    return f"{x.sum().item():.3f}"  # asks: x.sum().item()
-
-
-@pytest.mark.parametrize("fn", [as_float, item_printed])
+@pytest.mark.parametrize("fn", [as_float])
 def test_data_dependent(fn: Any) -> None:
     lines, start = inspect.getsourcelines(fn)
     offset, line = next((i, text) for i, text in enumerate(lines) if "# asks: " in text)
