@@ -35,11 +35,13 @@ from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
     "BatchNorm", "OPS", "is_functorch_tensor", "below_autograd_now", "dispatches", "whole_torch",
-    "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "PLAIN_TENSORS", "after_optimizer_step",
+    "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL",
+    "PLAIN_TENSORS", "after_optimizer_step",
     "below_autograd", "composite_kernel", "current_backward_sequence", "decomposition", "device_modes",
     "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu", "fake_from_storage",
     "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
-    "global_module_hooks", "gradient_edge", "impl_address", "is_composite", "is_plain", "is_static_input", "kernels_only",
+    "global_module_hooks", "gradient_edge", "impl_address", "is_composite", "is_plain",
+    "is_static_input", "kernels_only",
     "last_sequence", "llvmlite_library", "no_inference_mode", "no_torch_function", "overload", "plain_torch",
     "quiet_fakes", "run_fake", "schema_arguments", "set_grad_enabled", "set_version", "storage_address",
     "storage_id", "storage_reference", "storage_size", "symbolic_fake_mode", "tensor_guards", "version",
@@ -433,7 +435,7 @@ def quiet_fakes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def checking_with(replacement: Callable[[Callable[..., None]], Callable[..., None]]) -> Iterator[None]:
-    """`torch._check` and its kin end in `replacement(what they end in)`: a function of error class, condition, message."""
+    """`torch._check` and its kin end in `replacement(what they end in)`, of error class, condition, message."""
     before = torch._check_with    # 2.13
     torch._check_with = replacement(before)    # type: ignore[assignment]
     try:

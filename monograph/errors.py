@@ -26,7 +26,8 @@ from monograph.source import SourceLoc
 
 __all__ = [
     "CaptureError", "CompileError", "DataDependentError", "DeviceError", "InputError",
-    "MismatchError", "MonographError", "Replay", "UnsupportedError", "VerificationError", "WrongPath", "exception_class",
+    "MismatchError", "MonographError", "Replay", "UnsupportedError", "VerificationError", "WrongPath",
+    "exception_class",
 ]
 
 
@@ -103,7 +104,7 @@ class WrongPath(Exception):
 
 
 class Replay(Exception):
-    """The program raises here, in words that only Python can find: the call is to run there. Never leaves the package."""
+    """The program raises here, in words that only Python can find: the call runs there. Never leaves the package."""
 
 
 def exception_class(name: str) -> type[BaseException]:

@@ -341,7 +341,8 @@ def test_arguments_may_have_any_name():
 
 
 @pytest.mark.parametrize("lazily", (
-    lambda z: z.conj(), lambda z: z.conj().imag, lambda z: z.conj().imag[1:, ::2].T, lambda z: z[:1].conj().expand(3, 4),
+    lambda z: z.conj(), lambda z: z.conj().imag, lambda z: z.conj().imag[1:, ::2].T,
+    lambda z: z[:1].conj().expand(3, 4),
     lambda z: z.conj().imag.as_strided((3, 3), (2, 2), 1),
 ))
 def test_lazy_conjugates_and_negatives_keep_their_strides(lazily):

@@ -27,7 +27,8 @@ import torch
 
 from monograph.ir.symbolic import Dim
 
-__all__ = ["Boundary", "Choice", "Fresh", "InputItself", "InputView", "Literal", "Number", "Relayout", "Result", "Write"]
+__all__ = ["Boundary", "Choice", "Fresh", "InputItself", "InputView", "Literal", "Number", "Relayout", "Result",
+           "Write"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -378,7 +378,7 @@ def _table() -> dict[str, Pointwise]:
 
 
 # Note [Which zero]: of zeros with different signs torch's vectors give the second operand, its scalar code the first.
-# A contiguous tensor runs by pairs of vectors and the rest of it one by one; `fmax` and `fmin` know no vectors, and give
+# A contiguous tensor runs by pairs of vectors and the rest one by one; `fmax` and `fmin` know no vectors, and give
 # the second for bf16. We follow the pairs where there is one, and give the remainder's elements the same.
 TORCH_PAIR = 128 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 64     # bytes
 

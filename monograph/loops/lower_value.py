@@ -148,7 +148,8 @@ class Values:
         for point in itertools.product(*(range(extent) for extent in extents)):
             element = body(tuple(index(i) for i in point))
             if element is not neutral:          # what lies in the padding of a window
-                result = element if result is neutral and not from_zero else fold_op(self.affine, combine, result, element)
+                first = result is neutral and not from_zero
+                result = element if first else fold_op(self.affine, combine, result, element)
         return result
 
     def domain(self, variable: Var, extent: int) -> Var:
