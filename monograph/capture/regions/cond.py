@@ -13,7 +13,8 @@ from monograph.capture.convert.operators import UNBOUND, State
 from monograph.capture.regions.body import Body, Start
 from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.gradient import connect, known_tensors
-from monograph.capture.regions.merge import Merge, same, static_recipes
+from monograph.capture.regions.leaves import unchanged
+from monograph.capture.regions.merge import Merge, static_recipes
 from monograph.capture.regions.objects import refill
 from monograph.capture.text import TracedText
 from monograph.errors import exception_class
@@ -111,13 +112,13 @@ class _Cond:
         objects = []
         for key, (container, before) in self.start.objects.content.items():
             a, b = then.objects[key], otherwise.objects[key]
-            if not (_equal(a, before) and _equal(b, before)):
+            if not (unchanged(a, before) and unchanged(b, before)):
                 objects.append((container, self._content(container, a, b, look=look)))
         return variables, value, objects
 
     def _content(self, container: Any, a: Any, b: Any, *, look: bool) -> Any:
         what = f"a {type(container).__name__} that a branch changes"
-        if _equal(a, b):
+        if unchanged(a, b):
             return a
         if isinstance(a, dict):
             if list(a) != list(b):
@@ -157,11 +158,3 @@ class _Cond:
                 known_tensors(tracer, self.start.memory))
         for join in merge.late:
             join()
-
-
-def _equal(a: Any, b: Any) -> bool:
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(same(x, b[key]) for key, x in a.items())
-    if isinstance(a, (set, frozenset)):
-        return a == b
-    return len(a) == len(b) and all(map(same, a, b))
