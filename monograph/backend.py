@@ -23,6 +23,7 @@ from monograph.codegen.build import Store
 from monograph.config import Options
 from monograph.ir.graph import Graph
 from monograph.ir.types import TensorType
+from monograph.loops.counted import Uncountable
 from monograph.ops.evaluate import evaluate, special
 from monograph.runtime import heap
 from monograph.runtime.execute import Executable
@@ -101,9 +102,14 @@ def _native(half: Half, options: Options, team: workers.Workers | None) -> None:
     """Schedule, object code, a program made ready to run."""
     start = time.perf_counter()
     machine = target.host(team.host if team is not None else None)
-    half.schedule = plan(half.graph, target=machine, pack=options.weights != "live")
+    pack, store = options.weights != "live", _store(options.cache_dir)
+    half.schedule = plan(half.graph, target=machine, pack=pack)
     planned = time.perf_counter()
-    half.program = assemble.program(half.schedule, machine, store=_store(options.cache_dir), team=team)
+    try:
+        half.program = assemble.program(half.schedule, machine, store=store, team=team)
+    except Uncountable:
+        half.schedule = plan(half.graph, target=machine, pack=pack, count=False)
+        half.program = assemble.program(half.schedule, machine, store=store, team=team)
     compiled = time.perf_counter()
     if "kernels" in options.log:
         for step in half.program.steps:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
+
 from monograph.codegen import kernels
 from monograph.codegen.build import Store, compile_kernels, compile_text
 from monograph.codegen.derived import derived_weights
@@ -138,6 +140,13 @@ class _Assembly:
             self.program.slots.append(Slot(place.kind, place.position, self.laid(value)))
         return self.slots[value]
 
+    def word(self, number: int) -> int:
+        """The number of the slot of a word of the frame."""
+        if number not in self.slots:
+            self.slots[number] = len(self.program.slots)
+            self.program.slots.append(Slot("word", number, TensorType(torch.int64, (1,), strides=(1,))))
+        return self.slots[number]
+
     def view(self, operand: Strided) -> int:
         """The number of a slot for a view of a materialised value."""
         if is_held(operand.value):
@@ -178,25 +187,30 @@ class _Assembly:
             stack, index = self.slot(item.point.stack), self.view(item.index)
             return programs.RowAt(stack, item.point.word, item.point.counter, index, item.word, size, *at)
         if isinstance(item, RowsNext):
-            return programs.RowsNext(item.counter, item.rows, tuple(item.pointers), item.target)
+            return programs.RowsNext(item.counter, tuple(item.pointers), item.target)
         return self.native(item)
 
     def rows_start(self, item: RowsStart) -> programs.RowsStart:
         slots = [self.slot(value) for value in (*item.inputs, *item.outputs)]
         pairs = list(zip(slots, item.words, strict=True))
         given = len(item.inputs)
-        chunks = tuple(zip(item.node.attributes["chunks"], item.counters, strict=True))
-        return programs.RowsStart(item.node.attributes["size"], tuple(pairs[:given]), tuple(pairs[given:]), chunks)
+        sizes = item.node.attributes["chunks"]
+        chunks = tuple((most, at, fewest) for (most, fewest), at in zip(sizes, item.counters, strict=True))
+        size, results = item.node.attributes["size"], tuple(pairs[given:])
+        return programs.RowsStart(size, tuple(pairs[:given]), results, chunks, tuple(item.roomy))
 
     def drops(self, item: LibraryCall | Move) -> tuple[int, ...]:
         return tuple(self.schedule.places[value].position for value in item.drops)
 
     def native(self, item: Fused | Template) -> Native:
-        name = symbol(item, self.schedule, self.machine)
+        rows, word = self.schedule.counts.get(item, (0, 0))
+        name = symbol(item, self.schedule, f"{self.machine} {rows} rows" if rows else self.machine)
         kernel = self.kernels.get(name)
         if kernel is None:
-            kernel = self.kernels[name] = kernels.kernel(item, self.schedule, name, self.target)
+            kernel = self.kernels[name] = kernels.kernel(item, self.schedule, name, self.target, rows)
         slots = tuple(self.slot(value) for value in (*item.inputs, *item.outputs))
+        if rows:
+            slots = (*slots, self.word(word))
         errors = self.checks(kernel)
         return Native(name, slots, bool(errors), label(item), errors)
 

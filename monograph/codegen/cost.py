@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from monograph.codegen.facts import expressions, static_trips, walk
 from monograph.loops.math import TABLE
 from monograph.loops.nodes import Expr, For, Load, Op, Stmt, Store
 
-__all__ = ["body_cost", "is_small", "worthwhile_jam"]
+__all__ = ["body_cost", "fewest_trips", "is_small", "worthwhile_jam"]
 
 # Additions (of f32, vectorised) that take about as long as it takes to start and join the threads.
 SMALL = 300_000
@@ -51,6 +53,11 @@ def worthwhile_jam(loop: For) -> int:
     cost = body_cost(loop.body, seen)
     cost += sum(TABLE[e.name].cost for e in walk(loop.yields, seen) if isinstance(e, Op) and e.name in TABLE)
     return min(loop.unroll, 1 if cost > LONG_BODY else (2 if cost > LONG_BODY // 4 else loop.unroll))
+
+
+def fewest_trips(loop: For) -> int:
+    """From how many iterations on a parallel loop is worth a second thread."""
+    return max(2, math.ceil(SMALL / max(body_cost(loop.body, set()), 1.0)))
 
 
 def is_small(loop: For, trips: int | None) -> bool:

@@ -7,21 +7,29 @@ from typing import Any
 
 from monograph.codegen.epilogue import Epilogue, strided
 from monograph.codegen.target import Target
-from monograph.loops import lower
+from monograph.loops import counted, lower
+from monograph.loops.counted import Rows
 from monograph.loops.lower import Lowering
 from monograph.loops.lower_value import dtype_of
-from monograph.loops.nodes import Expr, Kernel, const, op
+from monograph.loops.nodes import INDEX, Buffer, Expr, Kernel, const, op
 from monograph.schedule.kernel import Fused, Schedule, Template
 from monograph.templates import attention, conv, gemm
 
 __all__ = ["kernel"]
 
 
-def kernel(item: Fused | Template, schedule: Schedule, name: str, target: Target) -> Kernel:
-    """The kernel of an item; arguments are its inputs, its outputs, and the error record if something is checked."""
+def kernel(item: Fused | Template, schedule: Schedule, name: str, target: Target, scheduled: int = 0) -> Kernel:
+    """The kernel of an item; arguments are its inputs, its outputs, and the error record if something is checked.
+
+    An item `scheduled` for a number of rows is made for any, which is an argument before the error record."""
+    rows = Rows(scheduled, Buffer("count", INDEX, 1)) if scheduled else None
     if isinstance(item, Fused):
-        return lower.lower(item, schedule, name)
-    return TEMPLATES[item.name](item, Lowering(item, schedule), name, target)
+        made = lower.lower(item, schedule, name)
+    else:
+        made = TEMPLATES[item.name](item, Lowering(item, schedule), name, target, rows)
+    if rows is not None:
+        counted.count(made, rows)
+    return made
 
 
 def _operand(
@@ -31,7 +39,7 @@ def _operand(
     return gemm.Operand(lowering.sources[operand.value], strides or operand.strides, operand.offset, group)
 
 
-def _gemm(item: Template, lowering: Lowering, name: str, target: Target) -> Kernel:
+def _gemm(item: Template, lowering: Lowering, name: str, target: Target, rows: Rows | None) -> Kernel:
     p = item.parameters
     batch, m, n, k = p["batch"], p["m"], p["n"], p["k"]
     result = item.anchor.results[0]
@@ -53,11 +61,12 @@ def _gemm(item: Template, lowering: Lowering, name: str, target: Target) -> Kern
     spec = gemm.Spec(
         batch, m, n, k, dtype, _operand(lowering, item, "a"), _operand(lowering, item, "b", packed_strides),
         p["packed"], tuple(lowering.arguments()), cut,
+        rows.times(m) if rows is not None and m % rows.scheduled == 0 else None,
     )
     return gemm.build(name, spec, epilogue, target)
 
 
-def _conv(item: Template, lowering: Lowering, name: str, target: Target) -> Kernel:
+def _conv(item: Template, lowering: Lowering, name: str, target: Target, rows: Rows | None) -> Kernel:
     p = item.parameters
     fields = ("n", "c", "h", "w", "o", "oh", "ow", "kh", "kw", "stride", "padding", "dilation", "groups")
     shape = conv.Shape(**{field: p[field] for field in fields})
@@ -80,7 +89,7 @@ def _conv(item: Template, lowering: Lowering, name: str, target: Target) -> Kern
     return conv.build(name, spec, epilogue, target)
 
 
-def _attention(item: Template, lowering: Lowering, name: str, target: Target) -> Kernel:
+def _attention(item: Template, lowering: Lowering, name: str, target: Target, rows: Rows | None) -> Kernel:
     p = item.parameters
     shape = attention.Shape(**{field: p[field] for field in ("b", "h", "s", "t", "d", "e", "causal")})
     result = item.anchor.results[0]
@@ -100,6 +109,6 @@ def _attention(item: Template, lowering: Lowering, name: str, target: Target) ->
     return attention.build(name, spec, epilogue, target, logsumexp=sums)
 
 
-TEMPLATES: dict[str, Callable[[Template, Lowering, str, Target], Any]] = {
+TEMPLATES: dict[str, Callable[[Template, Lowering, str, Target, Rows | None], Any]] = {
     "gemm": _gemm, "conv": _conv, "depthwise": _conv, "attention": _attention,
 }

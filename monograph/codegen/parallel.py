@@ -9,7 +9,7 @@ Small work is not worth waking threads for: then `region.range` is called direct
 
 from __future__ import annotations
 
-from monograph.codegen.cost import is_small
+from monograph.codegen.cost import fewest_trips, is_small
 from monograph.codegen.facts import operands, static_trips, walk
 from monograph.codegen.function import Function
 from monograph.codegen.text import Module, Text, Value
@@ -42,7 +42,8 @@ def launch(fn: Function, loop: For, name: str, pointers: list[Value], flag: Valu
     text = fn.text
     lo, hi = fn.scalar(loop.lo), fn.scalar(loop.hi)
     arguments = ", ".join(map(str, [*pointers, flag, *values, lo, hi]))
-    if is_small(loop, static_trips(loop)):
+    trips = static_trips(loop)
+    if is_small(loop, trips):
         text.line(f"call void @{name}.range({arguments})")
         return
     words = [lo, hi, flag, *pointers, *values]
@@ -51,7 +52,12 @@ def launch(fn: Function, loop: For, name: str, pointers: list[Value], flag: Valu
         at = text.emit("ptr", 0, f"getelementptr i64, {data}, i64 {position}")
         text.line(f"store {word}, {at}, align 8")
     text.module.declare("GOMP_parallel", "void", "ptr, ptr, i32, i32")
-    text.line(f"call void @GOMP_parallel(ptr @{name}.thread, {data}, i32 0, i32 0)")
+    threads = Value("0", "i32")
+    if trips is None:
+        limit = Value(str(fewest_trips(loop) * loop.step), "i64")
+        small = text.compare("slt", text.binary("sub", hi, lo), limit)
+        threads = text.convert("zext", small, "i32")
+    text.line(f"call void @GOMP_parallel(ptr @{name}.thread, {data}, {threads}, i32 0)")
 
 
 def thread_function(module: Module, name: str, pointers: int, values: list[Value], step: int) -> str:

@@ -158,13 +158,13 @@ rows:
 {word("rows.count", "%rows.argument", 1)}
   %rows.done.at = getelementptr i64, ptr %bases, i64 %rows.counter
   %rows.done = load i64, ptr %rows.done.at
-{word("rows.all", "%rows.done.at", 1)}
+{word("rows.all", "%rows.done.at", 1)}{word("rows.each", "%rows.done.at", 2)}
   %rows.left = icmp slt i64 %rows.done, %rows.all
   br i1 %rows.left, label %rows.set, label %go
 rows.set:
-  %rows.last = sub i64 %rows.all, %mask
+  %rows.last = sub i64 %rows.all, %rows.each
   %rows.row = call i64 @llvm.smin.i64(i64 %rows.done, i64 %rows.last)
-  %rows.next = add i64 %rows.done, %mask
+  %rows.next = add i64 %rows.done, %rows.each
   store i64 %rows.next, ptr %rows.done.at
   br label %rows.head
 rows.head:

@@ -1,12 +1,12 @@
 """What the step runner and the runtime agree on: numbers of 64-bit words in the tables they share.
 
     Frame   ::= header(FrameWord) base* args* error(i64[8]) observed*     one per call in flight
-    base    ::= arena | error record | input* | output* | derived* | literal* | row word*       data pointers
+    base    ::= arena | error record | row word 0 | input* | output* | derived* | literal* | row word*    data pointers
     Step    ::= function, first argument, number of arguments, 0, 0     a kernel
               | 0, 0, PYTHON, 0, 0                                      the caller's business
               | 0, 0, JUMP, step, 0
               | 0, argument, TEST_..., step, mask                       jumps where no bit of the mask is set
-              | 0, argument, ROWS, step, rows                           see runtime.program.RowsNext; arguments: the
+              | 0, argument, ROWS, step, 0                              see runtime.program.RowsNext; arguments: the
                                                                         counter and how many follow, (base, row bytes)*
               | 0, argument, RECORD, 0, 0                               see runtime.program.Record; arguments: the
                                                                         counter and how many, (base, bytes, source)*
@@ -31,7 +31,7 @@ import enum
 
 __all__ = [
     "ARENA_BASE", "ARGUMENT_WORDS", "ERROR_BASE", "FIRST_INPUT_BASE", "PAUSE_NANOSECONDS", "SEEN_WORDS", "STEP_WORDS",
-    "WATCH_WORDS", "FrameWord", "LayoutWord", "Status", "StepKind",
+    "WATCH_WORDS", "WORDS_BASE", "FrameWord", "LayoutWord", "Status", "StepKind",
 ]
 
 STEP_WORDS = 5
@@ -39,7 +39,7 @@ PAUSE_NANOSECONDS = 50_000_000
 ARGUMENT_WORDS = 2
 WATCH_WORDS = 5
 SEEN_WORDS = 3
-ARENA_BASE, ERROR_BASE, FIRST_INPUT_BASE = 0, 1, 2
+ARENA_BASE, ERROR_BASE, WORDS_BASE, FIRST_INPUT_BASE = 0, 1, 2, 3
 
 
 class FrameWord(enum.IntEnum):

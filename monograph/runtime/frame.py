@@ -65,6 +65,7 @@ class Frame:
         words[FrameWord.LAYOUT] = code.layout.ctypes.data
         program = self._program
         self.row_words = self.bases + code.base_count - program.row_words
+        words[self.bases + abi.WORDS_BASE] = self.address + 8 * self.row_words
         literals = code.base_count - program.row_words - len(program.literals)
         for number, literal in enumerate(program.literals):
             words[self.bases + literals + number] = literal.data_ptr()

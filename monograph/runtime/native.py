@@ -111,6 +111,8 @@ def base_of(program: Program, number: int) -> tuple[int, int]:
     slot = program.slots[number]
     if slot.kind == "arena":
         return abi.ARENA_BASE, slot.position
+    if slot.kind == "word":
+        return abi.WORDS_BASE, 8 * slot.position
     if slot.kind == "rows":
         return first_row_word(program) + slot.position, 0
     if slot.kind == "held":     # native code does not see it
@@ -166,7 +168,7 @@ def _control(program: Program, step: Step, argument: int) -> tuple[int, ...]:
     if isinstance(step, Jump):
         return (0, 0, StepKind.JUMP, step.target, 0)
     if isinstance(step, RowsNext):
-        return (0, argument, StepKind.ROWS, step.target, step.rows)
+        return (0, argument, StepKind.ROWS, step.target, 0)
     if isinstance(step, RowAt):
         return (0, argument, StepKind.ROW_AT, 0, step.row_bytes)
     if _is_native_round(step):

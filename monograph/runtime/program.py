@@ -4,6 +4,7 @@
     Slot    ::= input(i) | output(j) | derived(k) | literal(bytes) | arena(offset)      a place for one tensor
               | held(k)                                     a number, or a tensor of a size that only a call knows
               | rows(word)                                  some rows of a held tensor, where the word points to
+              | word(word)                                  the word itself: a number of rows
     Step    ::= Native(symbol, slots, scratch)          one kernel of the objects, `i32 symbol(ptr* args)`
               | Library(op, operands, attributes, results)    one ATen call on tensors laid over the slots
               | Branch(slot, target) | Jump(target)         go on at another step
@@ -31,11 +32,12 @@ import torch
 from monograph.ir.types import TensorType, Type
 
 __all__ = [
-    "ERROR_WORDS", "FIRST_ERROR_VALUE", "Branch", "Derived", "Error", "Jump", "Library", "Move", "Native", "Program",
-    "Point", "Record", "RowAt", "RowsNext", "RowsStart", "Slot", "SlotRef", "Step", "python_steps",
+    "ERROR_WORDS", "FIRST_ERROR_VALUE", "ROOM", "Branch", "Derived", "Error", "Jump", "Library", "Move", "Native",
+    "Program", "Point", "Record", "RowAt", "RowsNext", "RowsStart", "Slot", "SlotRef", "Step", "python_steps",
 ]
 
 ERROR_WORDS = 8
+ROOM = 16                   # rows that a kernel may read though they do not count
 FIRST_ERROR_VALUE = 2        # word of the record where the values start
 
 
@@ -45,12 +47,12 @@ class Slot:
 
     position   input: index among the program's inputs; output: index among its outputs;
                derived: index among `Program.derived`; arena: byte offset; literal: index into `Program.literals`
-               held: number among the values a call holds, which several slots may share; rows: number of a word
+               held: number among the values a call holds, which several slots may share; rows, word: number of a word
     `type.strides` is never None, sizes and strides are numbers, except for what is held: writing it binds the symbols
     of its type.
     """
 
-    kind: Literal["input", "output", "derived", "literal", "arena", "held", "rows"]
+    kind: Literal["input", "output", "derived", "literal", "arena", "held", "rows", "word"]
     position: int
     type: Type
 
@@ -139,23 +141,25 @@ class Record:
 @dataclass(slots=True)
 class RowsStart:
     """Make the held `results`; point the words of `given` and `results`, each (slot, word), to their first row, and
-    note that row in the word after. `chunks` are (number of rows, word of a counter), falling: the largest that fits
-    gets the number of rows `size` in the word after it, the others 0."""
+    note that row in the word after. `chunks` are (most rows, word of a counter, fewest rows): the first that `size` is
+    enough for gets it in the word after its counter, the others 0, and in the word after that how many rows are done
+    at once: `most`, or where fewer may be, even parts. Words of `given` in `roomy` point to memory of at least
+    `ROOM` rows."""
 
     size: Any                           # an expression
     given: tuple[tuple[int, int], ...]
     results: tuple[tuple[int, int], ...]
-    chunks: tuple[tuple[int, int], ...]
+    chunks: tuple[tuple[int, int, int], ...]
+    roomy: tuple[int, ...] = ()
     label: str = "rows"
 
 
 @dataclass(slots=True)
 class RowsNext:
-    """Point to the next `rows` rows, the last of which is no further than the last there is; where all are done go on
+    """Point to the next rows, the last of which is no further than the last there is; where all are done go on
     at `target`. `counter` is the word with the number of rows done, `pointers` are (word, bytes of a row)."""
 
     counter: int
-    rows: int
     pointers: tuple[tuple[int, int], ...]
     target: int
     label: str = "rows"

@@ -12,7 +12,7 @@ from monograph.ir.types import TensorType
 from monograph.runtime import failure
 from monograph.runtime.frame import Frame
 from monograph.runtime.held import numbers, sizer
-from monograph.runtime.program import Point, Program, RowAt, RowsNext, RowsStart
+from monograph.runtime.program import ROOM, Point, Program, RowAt, RowsNext, RowsStart
 
 __all__ = ["next_rows", "point", "row_at", "start"]
 
@@ -29,11 +29,14 @@ def start(program: Program, number: int, step: RowsStart) -> Callable[[Frame, li
 
     def perform(frame: Frame, tensors: list[Any], outputs: list[Any]) -> int:
         words, first, symbols = frame.words, frame.row_words, frame.symbols
+        left = numbers(step.size, symbols)
         for slot, word in step.given:
             tensor = frame.value(slot, tensors, outputs)
             if not tensor.is_contiguous():
                 with compat.no_torch_function(), compat.kernels_only():
                     tensor = tensor.contiguous()
+            if left < ROOM and word in step.roomy:
+                tensor = _with_room(tensor, left)
             frame.rows[word] = tensor
             words[first + word + 1] = tensor.data_ptr()
         for position, word, sizes, dtype in made:
@@ -42,15 +45,24 @@ def start(program: Program, number: int, step: RowsStart) -> Callable[[Frame, li
             frame.held[position] = frame.rows[word] = result
             frame.own.add(compat.storage_address(result))
             words[first + word + 1] = result.data_ptr()
-        left = numbers(step.size, symbols)
-        for rows, counter in step.chunks:
+        for most, counter, fewest in step.chunks:
             words[first + counter] = 0
-            words[first + counter + 1] = left if rows <= left else 0
-            if rows <= left:
+            words[first + counter + 1] = left if fewest <= left else 0
+            words[first + counter + 2] = most if fewest == most else -(-left // max(1, -(-left // most)))
+            if fewest <= left:
                 left = 0
         return number + 1
 
     return perform
+
+
+def _with_room(tensor: torch.Tensor, rows: int) -> torch.Tensor:
+    """A copy of a tensor of `rows` rows in memory of `ROOM` rows."""
+    count = tensor.numel()
+    memory = compat.empty_strided_cpu((count // max(rows, 1) * ROOM,), (1,), tensor.dtype)
+    with compat.no_torch_function(), compat.kernels_only():
+        memory[:count].copy_(tensor.view(-1))
+    return memory
 
 
 def point(number: int, step: Point) -> Perform:
@@ -105,11 +117,11 @@ def next_rows(number: int, step: RowsNext) -> Callable[[Frame, list[Any], list[A
     def perform(frame: Frame, tensors: list[Any], outputs: list[Any]) -> int:
         words, first = frame.words, frame.row_words
         at = first + step.counter
-        done, every = words[at], words[at + 1]
+        done, every, each = words[at], words[at + 1], words[at + 2]
         if done >= every:
             return step.target
-        row = min(done, every - step.rows)
-        words[at] = done + step.rows
+        row = min(done, every - each)
+        words[at] = done + each
         for word, size in step.pointers:
             words[first + word] = words[first + word + 1] + row * size
         return number + 1

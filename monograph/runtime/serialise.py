@@ -46,7 +46,7 @@ from monograph.runtime.validate import span, static, validate
 __all__ = ["FORMAT", "dumps", "loads"]
 
 MAGIC = b"MONOGRPH"
-FORMAT = 2
+FORMAT = 3
 _PREFIX = struct.Struct("<8sII32s")
 _MEMORY_FORMATS = {
     str(value).removeprefix("torch."): value
@@ -198,9 +198,9 @@ def _step(step: Step) -> dict[str, Any]:
                 "at": step.counter, "words": step.words}
     if isinstance(step, RowsStart):
         return {"size": dims.write(step.size), "given": step.given, "results": step.results, "chunks": step.chunks,
-                "label": step.label}
+                "roomy": step.roomy, "label": step.label}
     if isinstance(step, RowsNext):
-        return {"counter": step.counter, "rows": step.rows, "pointers": step.pointers, "target": step.target,
+        return {"counter": step.counter, "pointers": step.pointers, "target": step.target,
                 "label": step.label}
     if isinstance(step, Point):
         return {"stack": [step.slot, step.word, step.counter], "users": step.users, "label": step.label}
@@ -231,11 +231,13 @@ def _read_step(entry: dict[str, Any]) -> Step:
     if "slot" in entry:
         return Branch(_integer(entry["slot"]), _integer(entry["target"]), _string(entry["label"]))
     if "counter" in entry:
-        return RowsNext(_integer(entry["counter"]), _integer(entry["rows"]), tuple(_pairs(entry["pointers"])),
-                        _integer(entry["target"]), _string(entry["label"]))
+        return RowsNext(_integer(entry["counter"]), tuple(_pairs(entry["pointers"])), _integer(entry["target"]),
+                        _string(entry["label"]))
     if "chunks" in entry:
-        given, results, chunks = (tuple(_pairs(entry[name])) for name in ("given", "results", "chunks"))
-        return RowsStart(dims.read(entry["size"]), given, results, chunks, _string(entry["label"]))
+        given, results = (tuple(_pairs(entry[name])) for name in ("given", "results"))
+        chunks = tuple((most, counter, fewest) for most, counter, fewest in map(_integers, entry["chunks"]))
+        roomy = _integers(entry["roomy"])
+        return RowsStart(dims.read(entry["size"]), given, results, chunks, roomy, _string(entry["label"]))
     if "users" in entry:
         slot, word, counter = _integers(entry["stack"])
         return Point(slot, word, counter, _integers(entry["users"]), _string(entry["label"]))

@@ -111,7 +111,7 @@ def _slot(program: Program, number: int, slot: Slot, holders: dict[str, list[Ten
         _within(f"position of slot {number}", slot.position, program.held)
         return
     kind = slot.type
-    if slot.kind == "rows":
+    if slot.kind in ("rows", "word"):
         _within(f"position of slot {number}", slot.position, program.row_words - 1)
         return
     if not isinstance(kind, TensorType):
@@ -207,7 +207,7 @@ def _rows(program: Program, number: int, step: RowsStart | RowsNext) -> None:
     what = f"a row word of step {number}"
     if isinstance(step, RowsNext):
         _within(f"the target of step {number}", step.target, len(program.steps) + 1)
-        _within(f"rows of step {number}", step.rows - 1, MAX_BYTES)
+        _within(what, step.counter, program.row_words - 2)
         for word, size in ((step.counter, 0), *step.pointers):
             _within(what, word, program.row_words - 1)
             _within(f"bytes of a row of step {number}", size, MAX_BYTES)
@@ -215,9 +215,12 @@ def _rows(program: Program, number: int, step: RowsStart | RowsNext) -> None:
     for slot, word in (*step.given, *step.results):
         _held(program, f"a slot of step {number}", slot)
         _within(what, word, program.row_words - 1)
-    for rows, counter in step.chunks:
-        _within(f"rows of step {number}", rows - 1, MAX_BYTES)
-        _within(what, counter, program.row_words - 1)
+    for most, counter, fewest in step.chunks:
+        _within(f"rows of step {number}", most - 1, MAX_BYTES)
+        _within(f"fewest rows of step {number}", fewest - 1, most)
+        _within(what, counter, program.row_words - 2)
+    for word in step.roomy:
+        _within(what, word, program.row_words - 1)
 
 
 def _stack(program: Program, number: int, step: Point | RowAt) -> None:

@@ -38,6 +38,7 @@ from monograph.schedule.kernel import (
     RowsNext,
     RowsStart,
     Strided,
+    Template,
     is_held,
 )
 from monograph.schedule.outputs import copy_of
@@ -59,6 +60,7 @@ class Flat:
     roles: dict[Node, Role] = field(default_factory=dict)
     rows: dict[Value, int] = field(default_factory=dict)            # what rows take and give -> word of the pointer
     row_words: int = 0
+    counts: dict[Item, tuple[int, int]] = field(default_factory=dict)    # rows it is scheduled for, word with theirs
     points: dict[Value, Point] = field(default_factory=dict)       # of held values that single rows are read of
 
     def home(self, value: Value) -> Value:
@@ -138,23 +140,34 @@ class _Flattener:
 
     def rows(self, part: Control) -> None:
         flat, node = self.flat, part.node
-        counters = [self.words() for _ in part.blocks]
+        counters = [self.words(3) for _ in part.blocks]
         words = [self.words() for _ in (*node.inputs, *node.results)]
-        flat.items.append(RowsStart(node, counters, words))
+        begin = RowsStart(node, counters, words)
+        flat.items.append(begin)
         self.point(node.results)
-        for block, region, counter, rows in zip(
+        for block, region, counter, (rows, fewest) in zip(
             part.blocks, node.regions, counters, node.attributes["chunks"], strict=True
         ):
             held = [*region.inputs, *block.returns]
             flat.rows.update(zip(held, words, strict=True))
             bytes_per_row = [extent_bytes(value, flat.layouts[value]) // rows for value in held]
             start = len(flat.items)
-            head = RowsNext(node, counter, rows, list(zip(words, bytes_per_row, strict=True)))
+            head = RowsNext(node, counter, list(zip(words, bytes_per_row, strict=True)))
             flat.items.append(head)
             self.block(block)
+            if fewest < rows:
+                made = flat.items[start:]
+                self.count(made, rows, counter + 2)
+                begin.roomy += [word for word, value in zip(words, region.inputs) if _is_tiled(made, value)]
             flat.items.append(Jump(node, start))
             head.target = len(flat.items)
             flat.loops.append((start, head.target))
+
+    def count(self, items: Sequence[Item], rows: int, word: int) -> None:
+        """The number of rows that `items` work on is in `word`; they are scheduled for `rows`."""
+        for item in items:
+            if isinstance(item, (Fused, Template)):
+                self.flat.counts[item] = rows, word
 
     def find_stacks(self, block: Block) -> None:
         """Words for every held value that single rows are read of."""
@@ -180,10 +193,11 @@ class _Flattener:
         self.flat.rows[result] = word
         self.flat.items.append(RowAt(part.node, point, where, word))
 
-    def words(self) -> int:
-        """Two words of the frame: where the rows at hand are, and the first; or how many are done, and how many are."""
-        self.flat.row_words += 2
-        return self.flat.row_words - 2
+    def words(self, count: int = 2) -> int:
+        """Words of the frame: where the rows at hand are, and the first; or how many are done, how many are, how many
+        at once."""
+        self.flat.row_words += count
+        return self.flat.row_words - count
 
     def loop(self, part: Control) -> None:
         items, homes, node = self.flat.items, self.flat.homes, part.node
@@ -268,6 +282,12 @@ class _Flattener:
             elif flat.may_follow(write, read):
                 return False
         return True
+
+
+def _is_tiled(items: Sequence[Item], value: Value) -> bool:
+    """Does a product read `value` by tiles, which may reach past its last row?"""
+    products = [item for item in items if isinstance(item, Template) and "a" in item.operands]
+    return any(item.operands["a"].value is value for item in products)
 
 
 def _has(flat: Flat, values: Iterable[Value], home: Value) -> bool:

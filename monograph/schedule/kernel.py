@@ -6,7 +6,7 @@
                | LibraryCall(node)                                  no kernel for this op: torch runs it
                | Branch(predicate, target) | Jump(target)           what regions become; targets are positions of items
                | Move(pairs) | Record(node)                         held values handed on in Python
-               | RowsStart(node) | RowsNext(rows, target)           rows, some at a time: see schedule.rowwise
+               | RowsStart(node) | RowsNext(target)                 rows, some at a time: see schedule.rowwise
                | Point(stack) | RowAt(stack, index)                 one row: see schedule.rowat
     Domain   ::= shape, reduced dims                                see schedule.rows for what one kernel may hold
     Strided  ::= value, shape, strides, offset                      an affine view of a materialised value
@@ -215,11 +215,13 @@ class Record:
 class RowsStart:
     """Before the rows of `node`: make its results, point `words` (given values, then results) to the first row.
 
-    Of `counters`, one per chunk size, the one to be used gets the number of rows, the others none."""
+    Of `counters`, one per chunk size, the one to be used gets the number of rows, the others none. Words in `roomy`
+    need memory of some rows more."""
 
     node: Node
     counters: list[int]
     words: list[int]
+    roomy: list[int] = field(default_factory=list)
 
     @property
     def inputs(self) -> list[Value]:
@@ -236,11 +238,10 @@ class RowsStart:
 
 @dataclass(eq=False, slots=True)
 class RowsNext:
-    """Point to the next `rows` rows; `pointers` are words with the bytes of a row. At the end go on at `target`."""
+    """Point to the next rows; `pointers` are words with the bytes of a row. At the end go on at `target`."""
 
     node: Node
     counter: int
-    rows: int
     pointers: list[tuple[int, int]]
     target: int = -1
 
@@ -334,4 +335,5 @@ class Schedule:
     literals: list[Any] = field(default_factory=list)   # tensors behind Place("literal", l)
     arena_bytes: int = 0
     row_words: int = 0              # words of places "rows"
+    counts: dict[Item, tuple[int, int]] = field(default_factory=dict)   # scheduled for so many rows -> see `Flat`
     intermediate_bytes: int = 0     # the sum of all materialised intermediates, for the report

@@ -26,9 +26,10 @@ class Target(Protocol):
         ...
 
 
-def plan(graph: Graph, *, target: Target, pack: bool = True) -> Schedule:
-    """Items in order, layouts and places. Without `pack` no copy of a weight is kept."""
-    graph = outputs.own_outputs(regions.prepared(graph))
+def plan(graph: Graph, *, target: Target, pack: bool = True, count: bool = True) -> Schedule:
+    """Items in order, layouts and places. Without `pack` no copy of a weight is kept; without `count` no kernel takes
+    its number of rows at run time."""
+    graph = outputs.own_outputs(regions.prepared(graph, count))
     laid = Laid(target.lanes, nest.inside)
     for value, source in zip(graph.inputs, graph.sources, strict=True):
         if is_held(value):
@@ -114,6 +115,7 @@ def _arranged(schedule: Schedule, block: Block) -> Flat:
         schedule.places[value] = Place("arena", offset)
     schedule.places.update((value, Place("rows", word)) for value, word in flat.rows.items())
     schedule.row_words = flat.row_words
+    schedule.counts = flat.counts
     schedule.arena_bytes = arena.bytes
     schedule.intermediate_bytes = arena.total
     return flat

@@ -29,17 +29,19 @@ def is_loop(node: Node) -> bool:
     return "body" in node.op.regions
 
 
-def prepared(graph: Graph) -> Graph:
-    """`graph` itself where it is static and has neither regions nor checks, else a copy ready to be scheduled."""
+def prepared(graph: Graph, count: bool = True) -> Graph:
+    """`graph` itself where it is static and has neither regions nor checks, else a copy ready to be scheduled.
+
+    `count`: see `rowwise.extract`."""
     if not any(node.regions or checks.is_guarded(node) or any(map(is_held, node.results)) for node in graph.nodes):
         return graph
     copied = edit.clone(graph)
-    _prepare(copied)
+    _prepare(copied, count)
     return copied
 
 
-def _prepare(graph: Graph) -> None:
-    rowwise.extract(graph)
+def _prepare(graph: Graph, count: bool) -> None:
+    rowwise.extract(graph, count)
     rowat.extract(graph)
     guarded = {checks.guard(graph, node) for node in list(graph.nodes)}
     uses = Counter(graph.outputs)
@@ -51,7 +53,7 @@ def _prepare(graph: Graph) -> None:
         if rowwise.is_rows(node):
             continue
         for region in () if node in guarded else node.regions:
-            _prepare(region)
+            _prepare(region, count)
         if is_loop(node):
             _own_carried(graph, node, uses, own)
             node.regions[0].outputs = [_narrow(node.regions[0], value, None) for value in node.regions[0].outputs]

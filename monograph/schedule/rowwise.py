@@ -9,16 +9,20 @@ node in their place:
 
     results = rows(given*; size, chunks) {chunk*}
 
-`size` is that of the unit, `chunks` are numbers of rows, falling, with a region for each. A region takes the given row
-values, cut to its number of rows, and is static: it is scheduled like any other graph. The last chunk is moved back so
-that it ends with the last row: some rows are computed twice, with equal results.
+`size` is that of the unit. `chunks` are pairs (most, fewest) of numbers of rows, falling, with a region for each, which
+takes the given row values, cut to `most` rows, and is scheduled like any other static graph. The last chunk is moved
+back so that it ends with the last row: some rows are computed twice, with equal results.
+
+Where `fewest` is less than `most` the region serves any number of rows up to `most`: rows come first in memory, so that
+no stride depends on their number, and kernels only have to know where to stop. See `loops.counted`. There `most` is a
+prime that divides no other number in the region: what is a multiple of it counts rows.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -30,6 +34,7 @@ from monograph.ir.types import TensorType
 from monograph.ops import families, table, templates
 from monograph.schedule import roles
 from monograph.schedule.kernel import is_held
+from monograph.schedule.roles import Role
 
 __all__ = ["ROWS", "extract", "is_rows"]
 
@@ -43,6 +48,8 @@ ROWS = Op(
 MOST_ROWS = 64          # of a chunk
 STEP = 8                # how much smaller the next chunk is
 ELEMENTS = 1 << 15      # of the widest value of a chunk, roughly
+COUNTED = (1021, 1019, 509, 503, 251, 241, 127, 113, 61, 59, 37, 31)      # rows of a chunk that counts its own
+COUNTED_ELEMENTS = 1 << 21
 FEWEST = 2              # working nodes; one alone is as well called in torch
 
 
@@ -122,13 +129,13 @@ class _Set:
         return not self.after.isdisjoint(node.reads) or bool(self.told and edit.symbols_read(node) & self.told)
 
 
-def extract(graph: Graph) -> bool:
-    """Put row nodes into `graph`, a copy of the user's."""
+def extract(graph: Graph, count: bool = True) -> bool:
+    """Put row nodes into `graph`, a copy of the user's. `count`: make regions for any number of rows."""
     done = False
     for unit in _units(graph):
         for nodes in _sets(graph, unit):
             if sum(not node.op.has(Trait.VIEW) and not node.op.has(Trait.FACTORY) for node in nodes) >= FEWEST:
-                _replace(graph, unit, nodes)
+                _replace(graph, unit, nodes, count)
                 done = True
     return done
 
@@ -306,15 +313,20 @@ RULES: dict[str, Callable[[Node, Unit], bool]] = {
 
 # ---- the region
 
-def _replace(graph: Graph, unit: Unit, nodes: list[Node]) -> None:
+def _replace(graph: Graph, unit: Unit, nodes: list[Node], count: bool) -> None:
     inside = set(nodes)
     reads = dict.fromkeys(value for node in nodes for value in node.inputs)
     given = [value for value in reads if value.node not in inside and is_held(value)]
     made = [result for node in nodes for result in node.results]
     seen = set(graph.outputs).union(*(node.reads for node in graph.nodes if node not in inside))
     results = [value for value in made if value in seen]
-    chunks = _chunks(rows.elements for value in made if (rows := rows_of(value, unit)) is not None)
-    regions = [_region(unit, count, nodes, given, results) for count in chunks]
+    def cut(most: int) -> Graph:
+        return _region(unit, most, nodes, given, results)
+
+    widths = {value: rows.elements for value in made if (rows := rows_of(value, unit)) is not None}
+    most = _counted([widths[value] for value in made if value not in results], cut(1)) if count else None
+    chunks = _chunks(widths.values()) if most is None else ((most, 2), (1, 1))
+    regions = [cut(most) for most, _ in chunks]
     attributes = {"size": product(unit), "chunks": chunks}
     types = [value.type for value in results]
     node = Node(ROWS, (tuple(given),), attributes, types, regions=regions, loc=nodes[0].loc)
@@ -324,7 +336,7 @@ def _replace(graph: Graph, unit: Unit, nodes: list[Node]) -> None:
     graph.replace(dict(zip(results, node.results, strict=True)))
 
 
-def _chunks(elements: Iterable[int]) -> tuple[int, ...]:
+def _chunks(elements: Iterable[int]) -> tuple[tuple[int, int], ...]:
     """Numbers of rows, falling to one; `elements` are those of a row of each value."""
     widest = max(elements)
     rows = MOST_ROWS
@@ -332,9 +344,35 @@ def _chunks(elements: Iterable[int]) -> tuple[int, ...]:
         rows //= STEP
     chunks = []
     while rows >= 1:
-        chunks.append(rows)
+        chunks.append((rows, rows))
         rows //= STEP
     return tuple(chunks)
+
+
+def _counted(elements: Sequence[int], region: Graph) -> int | None:
+    """The most rows of a region that takes any number of them; None where kernels cannot stop at any row.
+
+    `elements` are those of a row of what stays inside; `region` is the one for a single row.
+    """
+    for node in region.nodes:
+        capability = templates.match(node)
+        is_conv = capability is not None and capability.template == "conv"
+        if is_conv or roles.role(node) in (Role.LIBRARY, Role.REGION):
+            return None
+    said = (entry for node in region.nodes for entry in (node.operands, *node.attributes.values()))
+    shapes = (value.tensor.shape for node in region.nodes for value in (*node.inputs, *node.results))
+    numbers = set(_numbers((*said, *shapes)))
+    widest = max(elements, default=1)
+    fitting = [most for most in COUNTED if most * widest <= COUNTED_ELEMENTS] or COUNTED[-2:]
+    return next((most for most in fitting if all(number % most or not number for number in numbers)), None)
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    if isinstance(value, (tuple, list)):
+        for entry in value:
+            yield from _numbers(entry)
+    elif type(value) is int:
+        yield value
 
 
 def _region(unit: Unit, count: int, nodes: list[Node], given: list[Value], results: list[Value]) -> Graph:

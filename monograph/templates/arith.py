@@ -136,6 +136,8 @@ def unravel(position: Expr, sizes: Sequence[int]) -> tuple[Expr, ...]:
     return tuple(reversed(coordinates))
 
 
-def remaining(first: Expr, size: int, total: int) -> Expr:
+def remaining(first: Expr, size: int, total: Term) -> Expr:
     """How many of `total` are left from `first` on, at most `size`; `first` is a multiple of `size`."""
+    if not isinstance(total, int):
+        return minimum(sub(total, first), size)
     return index(min(size, total)) if total % size == 0 or total <= size else minimum(sub(total, first), size)

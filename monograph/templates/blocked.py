@@ -60,6 +60,7 @@ class Work:
     column: Callable[[Expr, Expr, Expr], Factor]                # p, kb, lane
     finish: Callable[[Expr, Expr, Expr, Expr], list[Stmt]]      # accumulated, row, p, column from the shift on
     ahead: Callable[[Expr, Expr, Expr], Ahead] = lambda p, kb, lane: lambda ks: []
+    last: Callable[[Expr], arith.Term] | None = None            # start -> how many rows of a tile are there
     before: Callable[[Expr], list[Stmt]] = lambda kb: []        # what a block of the reduction begins with
     panels_inside: bool = False                                 # visit all panels of a tile, then the next tile
 
@@ -112,4 +113,4 @@ def _finish(work: Work, partial: Buffer, base: arith.Term, first: Expr, start: E
         return [lane]
 
     skipped = index(0) if first is start else sub(first, start)
-    return tile.serial("r", skipped, work.mr, row)
+    return tile.serial("r", skipped, work.mr if work.last is None else work.last(start), row)

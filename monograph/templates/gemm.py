@@ -13,7 +13,7 @@ fixed by the sizes alone, whatever the number of threads.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -56,7 +56,8 @@ class Spec:
     """A product. `arguments` are all buffers of the kernel, in the order it is called with.
 
     With `packed`, `b.strides` ends with (anything, anything): a batch entry holds whole panels. `cut` must be
-    the plan B was packed for.
+    the plan B was packed for. With `rows`, that many of the `m` rows are there; of A at least `tile.MOST_ROWS` can be
+    read all the same.
     """
 
     batch: tuple[int, ...]
@@ -69,6 +70,7 @@ class Spec:
     packed: bool
     arguments: tuple[Buffer, ...]
     cut: Plan
+    rows: Expr | None = None
 
 
 def plan(
@@ -101,6 +103,8 @@ def build(name: str, spec: Spec, epilogue: Epilogue, target: Machine) -> Kernel:
     if _along_k(spec):
         return dots.build(
             name, spec.batch, spec.m, spec.n, spec.k, spec.a, spec.b, spec.arguments, epilogue, parallel=cut.parallel)
+    if spec.rows is not None:
+        return _counted(name, spec, epilogue, spec.rows)
     tiles, panels = arith.ceil_div(spec.m, cut.mr), arith.ceil_div(spec.n, cut.nr)
     row_groups = arith.ceil_div(tiles, cut.row_tiles)
     sizes = (*spec.batch, arith.ceil_div(panels, cut.panels), 1 if cut.rows_inside else row_groups)
@@ -120,9 +124,31 @@ def build(name: str, spec: Spec, epilogue: Epilogue, target: Machine) -> Kernel:
     return Kernel(name, list(spec.arguments), scratch, [task] if tasks else [])
 
 
+def _counted(name: str, spec: Spec, epilogue: Epilogue, count: Expr) -> Kernel:
+    """The kernel of a product of `count` rows: tasks over (row groups, column groups)."""
+    assert math.prod(spec.batch) == 1, spec
+    panels = arith.ceil_div(spec.n, spec.cut.nr)
+    fewest = arith.ceil_div(panels, min(panels, COLUMN_TASKS))      # where rows are few, tasks are columns
+    cut = replace(spec.cut, panels=min(spec.cut.panels, fewest))
+    spec = replace(spec, cut=cut)
+    tiles = arith.floordiv(add(count, cut.mr - 1), cut.mr)
+    groups = arith.ceil_div(panels, cut.panels)
+    tasks = mul(arith.floordiv(add(tiles, cut.row_tiles - 1), cut.row_tiles), groups)
+    task = For(fresh_var("task"), index(0), tasks, "parallel" if cut.parallel else "serial")
+    row_group, column_group = arith.floordiv(task.var, groups), arith.mod(task.var, groups)
+    share = _Share(spec, epilogue, (index(0),) * len(spec.batch), mul(column_group, cut.panels))
+    share.first_tile = mul(row_group, cut.row_tiles)
+    partial = blocked.scratch(share.work(tiles, panels))
+    task.body = share.pack(arith.remaining(share.first_panel, cut.panels, panels))
+    task.body += blocked.statements(share.work(tiles, panels), partial)
+    return Kernel(name, list(spec.arguments), [partial, *([share.copy] if share.copy is not None else [])], [task])
+
+
 def _along_k(spec: Spec) -> bool:
     """Do few rows meet columns that lie along k?"""
     row, column = spec.b.strides[-2:]
+    if spec.rows is not None:
+        return False
     return not spec.packed and spec.m <= dots.MOST_ROWS and row == 1 and (column != 1 or spec.n == 1)
 
 
@@ -140,7 +166,7 @@ def _are_rows_copied(spec: Spec) -> bool:
     along_k = spec.a.strides[-1] == 1
     bad = row % 8192 == 0 if along_k else k % 1024 == 0
     least = COPY_COLUMNS * (4 if along_k else 1)
-    return bad and spec.m >= 2 * COPY_ROWS and spec.cut.panels * spec.cut.nr >= least
+    return bad and spec.rows is None and spec.m >= 2 * COPY_ROWS and spec.cut.panels * spec.cut.nr >= least
 
 
 class _Share:
@@ -162,7 +188,7 @@ class _Share:
         if _is_copied(spec):
             self.copy = Buffer("panels", spec.dtype, self.cut.panels * spec.k * self.cut.nr, "scratch")
 
-    def work(self, tiles: int, panels: int) -> Work:
+    def work(self, tiles: int | Expr, panels: int) -> Work:
         spec, cut = self.spec, self.cut
         return Work(
             spec.dtype, cut.mr, cut.nv, cut.nr,
@@ -172,6 +198,7 @@ class _Share:
             blocks=max(1, arith.ceil_div(spec.k, cut.kc)),
             reductions=self.reductions, rows=self.rows, columns=self.columns, row=self.row, column=self.column,
             finish=self.finish,
+            last=self.last,
             ahead=self.ahead,
             before=self.copy_rows,
         )
@@ -182,7 +209,14 @@ class _Share:
 
     def rows(self, t: Expr) -> tuple[Expr, Expr]:
         first = mul(add(self.first_tile, t), self.cut.mr)
+        if self.spec.rows is not None:
+            return first, arith.maximum(minimum(first, sub(self.spec.rows, self.cut.mr)), 0)
         return first, first if self.spec.m % self.cut.mr == 0 else minimum(first, self.spec.m - self.cut.mr)
+
+    def last(self, start: Expr) -> arith.Term:
+        """How many rows of the tile from `start` on are there."""
+        rows, mr = self.spec.rows, self.cut.mr
+        return mr if rows is None else minimum(sub(rows, start), mr)
 
     def row(self, start: Expr, m: int, p: Expr, kb: Expr, lane: Expr) -> Factor:
         if self.rows_copy is not None:

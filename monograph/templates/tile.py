@@ -18,11 +18,12 @@ from monograph.loops.nodes import Buffer, Carried, Expr, For, Stmt, carry, fresh
 from monograph.templates import arith
 
 __all__ = [
-    "AHEAD", "AHEAD_ROWS", "Epilogue", "K_UNROLL", "LINE_BYTES", "Machine", "Reduction", "Tile", "choose", "contract",
-    "serial",
+    "AHEAD", "AHEAD_ROWS", "Epilogue", "K_UNROLL", "LINE_BYTES", "MOST_ROWS", "Machine", "Reduction", "Tile",
+    "choose", "contract", "serial",
 ]
 
 K_UNROLL = 4
+MOST_ROWS = 14               # of a tile
 AHEAD_ROWS = 64              # up to this many rows per task packed panels are prefetched, AHEAD steps of k early
 AHEAD = 32
 LINE_BYTES = 64
@@ -75,7 +76,7 @@ def choose(m: int, n: int, dtype: torch.dtype, target: Machine, *, panel: int | 
 
     best: tuple[tuple[float, int], Tile] | None = None
     for nv in range(1, 5) if panel is None else (arith.ceil_div(panel, lanes),):
-        for mr in range(1, min(m, 14) + 1):
+        for mr in range(1, min(m, MOST_ROWS) + 1):
             if mr * nv + (nv if mr > 1 else 0) + (0 if embedded_broadcast else 1) > target.registers:
                 continue
             candidate = (cost(mr, nv), Tile(mr, nv))

@@ -185,6 +185,51 @@ graph {
     ]
 
 
+def test_any_number_of_rows_is_done_in_even_parts():
+    """Fewer rows than a tile has, one part, and several with the last moved back."""
+    graph = parse("""
+graph {
+    symbol s: 0..
+    input %x: f32[s, 20, strides=[20, 1]]
+    input %w: f32[20, 20, strides=[20, 1]] = parameter w
+    input %t: f32[5000, 20, strides=[20, 1]] = parameter t
+    %h: f32[s, 20] = aten.mm.default(%x, %w)
+    %e: f32[s, 20] = aten.exp.default(%h)
+    %z: f32[s, 1] = aten.sum.dim_IntList(%e, dim=[1], keepdim=True)
+    %d: f32[s, 20] = aten.div.Tensor(%e, %z)
+    %y: f32[s, 5000] = aten.linear.default(%d, %t)
+    %u: f32[s, 5000] = aten.tanh.default(%y)
+    %v: f32[s] = aten.amax.default(%u, dim=[1])
+    return %v, %d
+}
+""")
+    schedule = plan(graph, target=target.host())
+    (most,) = {rows for rows, _ in schedule.counts.values()}
+    weights = [torch.randn(20, 20), torch.randn(5000, 20)]
+    sizes = (0, 1, 2, 3, 5, 13, 15, 16, 17, most - 1, most, most + 1, 2 * most, 2 * most + 1)
+    check(graph, *([torch.randn(n, 20), *weights] for n in sizes))
+    for n in (2, 3):    # the rows that are read but not there must not matter
+        x = torch.full((16, 20), float("nan"))[:n].copy_(torch.randn(n, 20))
+        check(graph, [x, *weights])
+
+
+def test_the_number_of_rows_may_be_any_number_of_the_graph():
+    """Whatever prime the kernels are made for, the graph has no multiple of it."""
+    graph = parse("""
+graph {
+    symbol s: 1..
+    input %x: f32[s, 1021, strides=[1021, 1]]
+    input %i: i64[s, strides=[1]]
+    %a: f32[s, 1021] = aten.sin.default(%x)
+    %b: f32[s, 1021] = aten.exp.default(%a)
+    %c: i64[s] = aten.mul.Scalar(%i, 1019)
+    %d: bool[s] = aten.eq.Scalar(%c, 2038)
+    return %b, %d
+}
+""")
+    check(graph, *([torch.randn(n, 1021), torch.arange(n)] for n in (1, 2, 40)))
+
+
 def test_two_threads_with_sizes_of_their_own():
     graph = parse(BLOCK)
     run(graph, pipeline())

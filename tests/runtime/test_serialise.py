@@ -178,15 +178,16 @@ def controlled() -> Program:
         Slot("held", 0, TensorType(torch.float32, (size, 4))), Slot("held", 1, ScalarType("int", "n")),
         Slot("arena", 0, TensorType(torch.int64, (), strides=())),
         Slot("rows", 2, TensorType(torch.float32, (1, 4), strides=(4, 1))),
+        Slot("word", 7, TensorType(torch.int64, (1,), strides=(1,))),
     ]
     steps = [
         Jump(1), Branch(2, 3), Move(((2, 1),), (0,), drops=(1,)), Record("round", (2,), (1, 0), 4, (6,)),
-        RowsStart(2 * size + 1, ((0, 2),), ((0, 4),), ((8, 0), (1, 6))), RowsNext(0, 8, ((2, 16),), 4),
+        RowsStart(2 * size + 1, ((0, 3),), ((0, 5),), ((31, 0, 2), (1, 7, 1)), (3,)), RowsNext(0, ((3, 16),), 4),
         Point(0, 2, 4, (6,)), RowAt(0, 2, 4, 2, 6, 16, "model.py", 3),
         Library("aten.neg.default", (SlotRef(0),), {"n": size // 2}, (None,), "neg", (0,), True, "model.py", 4),
     ]
     return Program(
-        slots=kinds, inputs=[kinds[0].type], outputs=[kinds[1].type], steps=steps, arena_bytes=64, row_words=8, held=2,
+        slots=kinds, inputs=[kinds[0].type], outputs=[kinds[1].type], steps=steps, arena_bytes=64, row_words=10, held=2,
         held_inputs=[(0, 0)], held_outputs=[(0, 1)],
     )
 
@@ -198,8 +199,9 @@ def test_control_flow_and_symbolic_sizes_come_back_as_they_were():
 
 @pytest.mark.parametrize("number, change", [
     (0, {"target": 99}), (0, {"target": -1}), (1, {"slot": 9}), (1, {"slot": 3}), (2, {"pairs": ((2, 2),)}),
-    (2, {"drops": (7,)}), (3, {"words": (8,)}), (3, {"words": ()}), (3, {"action": "stop"}), (4, {"given": ((2, 2),)}),
-    (4, {"chunks": ((0, 0),)}), (5, {"counter": 7}), (5, {"pointers": ((9, 16),)}), (6, {"users": (-1,)}),
+    (2, {"drops": (7,)}), (3, {"words": (10,)}), (3, {"words": ()}), (3, {"action": "stop"}), (4, {"given": ((2, 2),)}),
+    (4, {"chunks": ((0, 0, 0),)}), (4, {"chunks": ((8, 0, 9),)}), (4, {"chunks": ((8, 8, 1),)}), (4, {"roomy": (10,)}),
+    (5, {"counter": 8}), (5, {"pointers": ((10, 16),)}), (6, {"users": (-1,)}),
     (7, {"index": 3}), (7, {"slot": 2}), (8, {"drops": (2,)}),
 ])
 def test_control_flow_that_makes_no_sense_is_refused(number, change):
