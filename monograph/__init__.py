@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from monograph.api import capture as capture
     from monograph.api import compile as compile
     from monograph.api import disable as disable
+    from monograph.api import mark_dynamic as mark_dynamic
     from monograph.api import refresh as refresh
     from monograph.api import reset as reset
     from monograph.tools.explain import explain as explain
@@ -32,7 +33,7 @@ __version__ = "0.1.0"
 _HOME = {
     "allow_in_graph": "monograph.api",
     "capture": "monograph.api", "compile": "monograph.api", "disable": "monograph.api",
-    "refresh": "monograph.api", "reset": "monograph.api",
+    "mark_dynamic": "monograph.api", "refresh": "monograph.api", "reset": "monograph.api",
     "explain": "monograph.tools.explain", "verify": "monograph.tools.verify",
     **dict.fromkeys(
         ("CaptureError", "CompileError", "DataDependentError", "DeviceError", "InputError", "MismatchError",

@@ -25,8 +25,12 @@ from monograph.config import Options
 from monograph.dispatch import Dispatcher, Recompile, TraceFailed, check_devices, known
 from monograph.errors import InputError
 from monograph.torch_backend import forget_warnings
+from monograph.varying import mark_dynamic
 
-__all__ = ["CompiledFunction", "allow_in_graph", "capture", "compile", "disable", "dispatcher_of", "refresh", "reset"]
+__all__ = [
+    "CompiledFunction", "allow_in_graph", "capture", "compile", "disable", "dispatcher_of", "mark_dynamic", "refresh",
+    "reset",
+]
 
 
 class CompiledFunction:
@@ -70,7 +74,9 @@ def compile(
 
     fullgraph   True: what cannot be captured as one graph is an error that says where and why;
                 False: such a call runs eagerly, with one warning
-    dynamic     symbolic sizes; only None and False at present
+    dynamic     None: a size of an argument that was another one in an earlier call is a symbol of the next program,
+                which takes any size from 2 on; True: all sizes from 2 on are, from the first call; False: none is.
+                Sizes that the program needs as numbers stay numbers; see also `mark_dynamic`
     mode        "default", "max-autotune" or "low-memory" (which compile alike at present); torch.compile's other
                 modes are accepted
     backend     "llvm", or "reference": the captured graph op by op in torch

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -33,10 +34,12 @@ from monograph.capture.driver import trace
 from monograph.capture.guards import Fact, Guard, generate
 from monograph.capture.guards_ambient import ambient_facts
 from monograph.capture.guards_arguments import Arguments
+from monograph.capture.guards_sizes import SizeFacts
 from monograph.capture.guards_versions import watched
 from monograph.capture.readset import ReadSet
 from monograph.capture.readset_effects import Traced
 from monograph.capture.readset_outside import put_states, states
+from monograph.capture.symbols import Request
 from monograph.config import Options
 from monograph.dispatch import Call, Entry, TraceFailed
 from monograph.errors import MonographError, Replay, UnsupportedError, WrongPath
@@ -49,6 +52,7 @@ from monograph.training import differentiable
 
 __all__ = ["Capture", "Report", "build", "capture_call", "gather_inputs"]
 
+NO_SYMBOLS: Request = MappingProxyType({})
 ATTEMPTS = 3        # at a trace, while other threads run
 
 
@@ -74,9 +78,24 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-def build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Entry:
-    """Compile `function` for calls like this one."""
-    capture = capture_call(function, args, kwargs, options)
+def build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options,
+          request: Request = NO_SYMBOLS) -> Entry:
+    """Compile `function` for calls like this one; `request`: which of its sizes are to be symbols.
+
+    Where a program with symbols cannot be made, for whatever reason, one for these very sizes is."""
+    if not request:
+        return _build(function, args, kwargs, options, NO_SYMBOLS)
+    try:
+        return _build(function, args, kwargs, options, request)
+    except Exception as error:           # the program for these sizes tells whether the user's code is at fault
+        entry = _build(function, args, kwargs, options, NO_SYMBOLS)
+        entry.fixed = dict.fromkeys(request, f"{type(error).__name__}: {error}")
+        return entry
+
+
+def _build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options,
+           request: Request) -> Entry:
+    capture = capture_call(function, args, kwargs, options, request=request)
     captured = capture.captured
     report = Report(captured, print_graph(captured.graph), len(capture.guard.facts), capture.traced.describe(),
                     seconds={"capture": capture.seconds})
@@ -98,7 +117,9 @@ def build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     call = _with_effects(call, capture.traced)
     if any(node.op.name == "mono.check" and node.attributes["error"] == REPLAY for node in captured.graph.walk()):
         call = _or_in_python(call, function)
-    return Entry(capture.guard, call, report, reads)
+    symbols = {(tensor.path, axis) for tensor in captured.lying for axis in tensor.sizes}
+    fixed = {place: "the program needs its number" for place in request if place not in symbols}
+    return Entry(capture.guard, call, report, reads, fixed)
 
 
 def values_read(graph: Graph) -> dict[Any, str]:
@@ -115,7 +136,7 @@ def values_read(graph: Graph) -> dict[Any, str]:
 
 def capture_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options, *,
-    grad: bool | None = None,
+    grad: bool | None = None, request: Request = NO_SYMBOLS,
 ) -> Capture:
     """Trace one call and state what the trace took for granted. TraceFailed wraps what the user's program raises."""
     start = time.perf_counter()
@@ -125,7 +146,7 @@ def capture_call(
         reads = ReadSet(function, [leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)])
         traced = Traced(function, reads)
         try:
-            captured = trace(traced.call, args, kwargs, grad=grad, dynamic=options.dynamic, hooks=[reads],
+            captured = trace(traced.call, args, kwargs, grad=grad, request=request, hooks=[reads],
                              roots=[function, *leaves], derivative=_derivative, absence=_absence)
             break
         except UnsupportedError:
@@ -224,13 +245,23 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
     facts = [fact for fact in facts if all(map(reads.journal.is_watched, fact.watch)) and fact.watch or fact.holds()]
     tags, others = watched(facts)
     whole = [binding.leaf for binding in _whole(captured) if 0 <= binding.leaf < leaves]
+    sizes = _size_facts(captured)
     arguments = Arguments(args, kwargs, overlap=overlap, bound=weights, whole=whole,
-                          gradients=_gradients(captured, args, kwargs)[1])
-    guard = generate(others, arguments, weights, labels, fetched, tags.check if tags is not None else None)
+                          gradients=_gradients(captured, args, kwargs)[1], sizes=sizes)
+    guard = generate(others, arguments, weights, labels, fetched, tags.check if tags is not None else None, sizes)
     guard.facts = facts
     lines = {id(fact): reads.lines.get(key) for key, fact in reads.facts.items()}
     guard.lines = {id(fact): loc for fact in facts if (loc := lines.get(id(fact))) is not None}
     return guard
+
+
+def _size_facts(captured: Captured) -> SizeFacts | None:
+    """What the program takes for granted of sizes that are symbols."""
+    if not captured.lying:
+        return None
+    leaves = {binding.path: binding.leaf for binding in captured.bindings if binding.kind == "argument"}
+    lying = {leaves[tensor.path]: tensor for tensor in captured.lying}
+    return SizeFacts(lying, captured.asked, {leaves[tensor.path]: tensor.path for tensor in captured.lying})
 
 
 def _gradients(captured: Captured, args: Any, kwargs: Any) -> tuple[list[Fact], dict[int, torch.Tensor | None]]:

@@ -9,9 +9,10 @@ import contextlib
 import ctypes
 import functools
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+import sympy
 import torch
 import torch._refs.nn.functional  # 2.13, fills the table below
 from torch._C._functorch import maybe_current_level  # 2.13
@@ -25,27 +26,33 @@ from torch._subclasses.fake_tensor import (  # 2.13
     UnsupportedOperatorException,
 )
 from torch.autograd import forward_ad
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv  # 2.13
+from torch.fx.experimental.symbolic_shapes import (  # 2.13
+    GuardOnDataDependentSymNode,
+    ShapeEnv,
+    SLoc,
+    ValueRangesSLoc,
+)
 from torch.multiprocessing.reductions import StorageWeakRef  # 2.13
 from torch.nn.modules import module as _module
 from torch.optim.optimizer import register_optimizer_step_post_hook  # 2.13, public
 from torch.overrides import _get_current_function_mode_stack, _pop_mode_temporarily  # 2.13
 from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
+from torch.utils._sympy.numbers import int_oo  # 2.13
+from torch.utils._sympy.value_ranges import ValueRanges  # 2.13
 
 __all__ = [
-    "BatchNorm", "OPS", "is_functorch_tensor", "below_autograd_now", "dispatches", "whole_torch",
-    "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL",
-    "PLAIN_TENSORS", "after_optimizer_step",
-    "below_autograd", "composite_kernel", "current_backward_sequence", "decomposition", "device_modes",
-    "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu", "fake_from_storage",
-    "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
-    "global_module_hooks", "gradient_edge", "impl_address", "is_composite", "is_plain",
-    "is_static_input", "kernels_only",
-    "last_sequence", "llvmlite_library", "no_inference_mode", "no_torch_function", "overload", "plain_torch",
-    "quiet_fakes", "run_fake", "schema_arguments", "set_grad_enabled", "set_version", "storage_address",
-    "storage_id", "storage_reference", "storage_size", "symbolic_fake_mode", "tensor_guards", "version",
-    "without_onednn", "without_saved_tensor_hooks",
+    "BatchNorm", "OPS", "is_functorch_tensor", "below_autograd_now", "dispatches", "whole_torch", "DENSE_ONLY",
+    "DynamicOutputShapeException", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "PLAIN_TENSORS",
+    "after_optimizer_step", "below_autograd", "composite_kernel", "current_backward_sequence", "decomposition",
+    "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu",
+    "fake_from_storage", "fake_sized", "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level",
+    "function_mode_depth", "functorch_level", "global_module_hooks", "gradient_edge", "impl_address", "is_backed",
+    "is_composite", "is_plain", "is_static_input", "kernels_only", "last_sequence", "llvmlite_library",
+    "no_inference_mode", "no_torch_function", "overload", "plain_torch", "quiet_fakes", "run_fake",
+    "schema_arguments", "set_grad_enabled", "set_version", "dims_of", "size_expression", "size_hint",
+    "size_replacements", "storage_address", "storage_id", "storage_reference", "storage_size", "symbolic_fake_mode",
+    "symbolic_size", "tensor_guards", "version", "without_onednn", "without_saved_tensor_hooks",
 ]
 
 
@@ -111,13 +118,18 @@ def is_plain(tensor: torch.Tensor) -> bool:
     return type(tensor) in PLAIN_TENSORS and tensor.layout is torch.strided and not tensor.is_nested
 
 
-def tensor_guards(tensors: Any) -> Any:
-    """An object whose `check(*tensors)` compares class, dtype, device, sizes, strides; None where torch lacks it."""
+def tensor_guards(tensors: Any, free: Mapping[int, tuple[Collection[int], Collection[int]]]) -> Any:
+    """An object whose `check(*tensors)` compares class, dtype, device, sizes, strides; None where torch lacks it.
+
+    `free`: of a tensor the dims whose size, and those whose stride, is not looked at."""
     guards = getattr(torch._C._dynamo.guards, "TensorGuards", None)   # 2.13
     if guards is None or not all(is_plain(tensor) for tensor in tensors):
         return None
     sizes = [list(tensor.size()) for tensor in tensors]
     strides = [list(tensor.stride()) for tensor in tensors]
+    for position, (free_sizes, free_strides) in free.items():
+        sizes[position] = [None if axis in free_sizes else size for axis, size in enumerate(sizes[position])]
+        strides[position] = [None if axis in free_strides else step for axis, step in enumerate(strides[position])]
     return guards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
 
 
@@ -286,10 +298,72 @@ NO_DATA = "its data is not allocated yet"    # 2.13
 NO_FAKE_KERNEL = UnsupportedOperatorException    # 2.13
 
 
-def symbolic_fake_mode() -> Any:
-    """Tensors without data whose sizes may be symbols."""
-    shapes = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=True)    # 2.13
-    return FakeTensorMode(shape_env=shapes)
+class _Sizes(ShapeEnv):
+    """torch's record of what was asked about sizes. `asked(condition)` hears of every answer that holds for this call
+    only, as a sympy condition."""
+
+    def __init__(self, asked: Callable[[Any], None]) -> None:
+        super().__init__(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=True, duck_shape=False)    # 2.13
+        self.asked = asked
+        self.dims: dict[Any, Any] = {}         # sympy expression -> what the compiler writes for it
+
+    def _log_guard(self, prefix: str, g: Any, forcing_spec: bool) -> None:    # 2.13
+        if prefix in ("eval", "runtime_assert"):
+            self.asked(g)
+
+    def _get_sloc(self, framework_loc: str | None = None) -> Any:    # 2.13, looks through the stack
+        return SLoc("", "")
+
+
+def symbolic_fake_mode(asked: Callable[[Any], None]) -> Any:
+    """Tensors without data whose sizes may be symbols; `asked` hears what is taken for granted of these."""
+    return FakeTensorMode(shape_env=_Sizes(asked))
+
+
+def symbolic_size(mode: Any, name: str, value: int, lo: int, hi: int | None, dim: Any) -> Any:
+    """A SymInt called `name`, which in this call is `value`; the compiler writes `dim` for it."""
+    sizes, symbol = mode.shape_env, sympy.Symbol(name, positive=lo > 0 or None, nonnegative=True, integer=True)
+    sizes.backed_var_to_val[symbol] = sympy.Integer(value)    # 2.13
+    sizes.var_to_sources[symbol] = []
+    sizes.var_to_range[symbol] = ValueRanges(lo, int_oo if hi is None else hi)
+    sizes.var_to_range_sloc[symbol] = ValueRangesSLoc(SLoc("", ""), SLoc("", ""))
+    sizes.dims[symbol] = dim
+    return sizes.create_symintnode(symbol, hint=value)
+
+
+def size_expression(size: Any) -> tuple[Any, dict[Any, Any]]:
+    """The sympy expression of a SymInt, and what the compiler writes for those met so far."""
+    return size.node.expr, size.node.shape_env.dims
+
+
+def dims_of(mode: Any) -> dict[Any, Any]:
+    """What the compiler writes for the sizes met so far."""
+    return mode.shape_env.dims
+
+
+def size_replacements(mode: Any) -> dict[str, Any]:
+    """Symbols that turned out to be given by others, or to be one number, with the sympy expressions of these."""
+    sizes = mode.shape_env
+    return {symbol.name: sizes.replace(symbol) for symbol in list(sizes.replacements)}    # 2.13
+
+
+def is_backed(size: Any) -> bool:
+    """Whether a SymInt is a size of the arguments, rather than one that values decide."""
+    return bool(size.node.has_hint())    # 2.13
+
+
+def size_hint(size: Any) -> int:
+    """What a backed SymInt is in this call, asked without anybody noticing."""
+    return int(size.node.hint)    # 2.13
+
+
+def fake_sized(mode: Any, sizes: Any, strides: Any, offset: int, dtype: torch.dtype) -> torch.Tensor:
+    """A fake CPU tensor at an offset of a storage of its own."""
+    meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
+    if offset:
+        flat = torch.empty(meta.untyped_storage().nbytes() // dtype.itemsize + offset, dtype=dtype, device="meta")
+        meta = torch.empty(0, dtype=dtype, device="meta").set_(flat.untyped_storage(), offset, sizes, strides)
+    return FakeTensor(mode, meta, torch.device("cpu"))    # 2.13
 
 
 def fake_from_storage(mode: Any, storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:

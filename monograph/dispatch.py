@@ -26,8 +26,10 @@ from monograph.capture import blame
 from monograph.capture.guards import Guard
 from monograph.capture.guards_ambient import modes_active
 from monograph.capture.readset_hooks import LOCK
+from monograph.capture.symbols import Place, Request
 from monograph.config import Options
 from monograph.errors import CaptureError, DeviceError, UnsupportedError, WrongPath
+from monograph.varying import History
 
 __all__ = ["Call", "Dispatcher", "Entry", "Recompile", "TraceFailed", "known"]
 
@@ -53,12 +55,14 @@ class TooMany(CaptureError):
 
 @dataclass
 class Entry:
-    """`report` holds what the pipeline did, for `explain`; `reads`: the values that the trace read, by number."""
+    """`report` holds what the pipeline did, for `explain`; `reads`: the values that the trace read, by number;
+    `fixed`: sizes that were to be symbols but could not, and why."""
 
     guard: Guard
     run: Call
     report: Any = None
     reads: dict[Any, str] = field(default_factory=dict)
+    fixed: dict[Place, str] = field(default_factory=dict)
 
     def changed(self, wrong: WrongPath) -> str:
         """In words: which value that the trace read is another one in this call."""
@@ -82,7 +86,7 @@ class Dispatcher:
 
     function: Callable[..., Any]
     options: Options
-    build: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Options], Entry]
+    build: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Options, Request], Entry]
     name: str = "function"
     entries: tuple[Entry, ...] = ()
     recompiles: list[Recompile] = field(default_factory=list)
@@ -92,6 +96,7 @@ class Dispatcher:
     stormed: bool = False
 
     def __post_init__(self) -> None:
+        self.history = History(self.options.dynamic)
         known.add(self)
 
     def reset(self) -> None:
@@ -100,6 +105,7 @@ class Dispatcher:
             self.entries, self.streak, self.warned, self.stormed = (), 0, False, False
             self.recompiles.clear()
             self.refused.clear()
+            self.history.clear()
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         for entry in self.entries:
@@ -174,7 +180,8 @@ class Dispatcher:
             return None, TooMany(f"it was compiled {len(self.entries)} times, at last because of {self.recompiles[-1]}")
         self.streak += 1
         try:
-            entry = self.build(self.function, args, kwargs, self.options)
+            request = self.history.request(args, kwargs)
+            entry = self.build(self.function, args, kwargs, self.options, request)
         except TraceFailed as failed:
             return None, failed.error
         except CaptureError as error:
@@ -182,6 +189,8 @@ class Dispatcher:
                 raise
             return None, error
         self.entries = (entry, *self.entries)
+        if entry.fixed:
+            self.history.note_fixed(args, kwargs, list(entry.fixed))
         if len(self.entries) > STORM and not self.stormed:
             self.stormed = True
             self._warn(f"{self.name} was compiled {len(self.entries)} times, at last because of {self.recompiles[-1]}. "

@@ -20,10 +20,13 @@ from torch.utils import _pytree as pytree
 from monograph import compat
 from monograph.capture.captured import Binding, Captured
 from monograph.capture.guards import Text
-from monograph.ir.boundary import Choice, Fresh, InputItself, InputView, Literal, Number, Result
+from monograph.ir.boundary import Boundary, Choice, Fresh, InputItself, InputView, Literal, Number, Result, Size
+from monograph.ir.edit import symbols_in
+from monograph.ir.symbolic import Dim, Symbol
 from monograph.ir.types import TensorType
 
-__all__ = ["Finish", "finisher", "gatherer", "is_whole", "placer", "relayout", "reinterpret", "write_back"]
+__all__ = ["Finish", "finisher", "gatherer", "is_whole", "placer", "relayout", "reinterpret",
+           "symbols_told", "write_back"]
 
 Finish = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any]
 
@@ -54,6 +57,7 @@ def gatherer(captured: Captured) -> Callable[[Sequence[Any]], Any]:
 
 def _results(text: Text, captured: Captured) -> list[str]:
     boundary = captured.boundary
+    text.lines += [f"{name} = inputs[{number}].size({axis})" for name, (number, axis) in symbols_told(captured).items()]
     for write in boundary.writes:
         if write.grown:
             target = itself(text, captured.bindings[write.input])
@@ -65,6 +69,40 @@ def _results(text: Text, captured: Captured) -> list[str]:
         text.lines.append(f"{text.name(relayout)}({target}, {_place(text, move.place, captured)})")
     made: dict[tuple[type, int], str] = {}
     return [_name(text, result, captured, made) for result in boundary.results]
+
+
+def symbols_told(captured: Captured) -> dict[str, tuple[int, int]]:
+    """For each symbol that the boundary speaks of or tangents have, an input and dim that tell it."""
+    inputs = captured.graph.inputs
+    tangents = (value.type for value, binding in zip(inputs, captured.bindings) if binding.kind == "tangent")
+    sizes = (result.value for result in captured.boundary.results if isinstance(result, Size))
+    used = set().union(*(symbols_in((place.sizes, place.strides, place.offset))
+                         for place in _places(captured.boundary)), *map(symbols_in, (*tangents, *sizes)))
+    found: dict[str, tuple[int, int]] = {}
+    for number, (value, binding) in enumerate(zip(inputs, captured.bindings)):
+        if not isinstance(value.type, TensorType) or binding.kind == "tangent":
+            continue
+        for axis, dim in enumerate(value.type.shape):
+            if isinstance(dim, Symbol) and dim.name in used:
+                found.setdefault(dim.name, (number, axis))
+    return found
+
+
+def _places(boundary: Boundary) -> Iterator[Fresh | InputView]:
+    pending: list[Result] = [*boundary.results, *(move.place for move in boundary.relayouts)]
+    while pending:
+        result = pending.pop()
+        if isinstance(result, Choice):
+            pending += [result.otherwise, *(other for _, other in result.alternatives)]
+        elif isinstance(result, (Fresh, InputView)):
+            yield result
+
+
+def _numbers(text: Text, dims: tuple[Dim, ...]) -> str:
+    """Text for sizes or strides."""
+    if all(isinstance(dim, int) for dim in dims):
+        return text.name(tuple(dims))
+    return f"({', '.join(map(str, dims))},)"
 
 
 def _name(text: Text, result: Result, captured: Captured, made: dict[tuple[type, int], str]) -> str:
@@ -96,6 +134,9 @@ def _expression(text: Text, result: Result, captured: Captured) -> str:
         return itself(text, captured.bindings[result.input])
     if isinstance(result, Literal):
         return text.name(result.value)
+    if isinstance(result, Size):
+        numbers = result.value
+        return f"{text.name(torch.Size)}({_numbers(text, numbers)})" if isinstance(numbers, tuple) else f"({numbers})"
     assert isinstance(result, Number)
     return f"{text.name(number)}(outputs[{result.output}])"
 
@@ -126,11 +167,11 @@ def is_whole(result: Fresh, type: Any) -> bool:
 
 
 def _over(text: Text, base: str, result: Fresh | InputView, dtype: torch.dtype, absolute: bool) -> str:
-    sizes, strides = text.name(tuple(result.sizes)), text.name(tuple(result.strides))
+    sizes, strides = _numbers(text, result.sizes), _numbers(text, result.strides)
     if dtype is not result.dtype:
         dtypes = text.name(result.dtype)
         return f"{text.name(reinterpret)}({base}, {dtypes}, {sizes}, {strides}, {result.offset}, {absolute})"
-    offset = f"{result.offset}" if absolute else f"{base}.storage_offset() + {result.offset}"
+    offset = f"{result.offset}" if absolute else f"{base}.storage_offset() + ({result.offset})"
     return f"{base}.as_strided({sizes}, {strides}, {offset})"
 
 

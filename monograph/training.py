@@ -10,7 +10,7 @@ Where gradients are to be differentiated again (`create_graph`), `monograph.seco
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ from monograph.capture.captured import Captured
 from monograph.config import Options
 from monograph.dispatch import Call
 from monograph.ir.boundary import Fresh, InputView
-from monograph.results import Finish, gatherer, placer
+from monograph.results import Finish, gatherer, placer, symbols_told
+from monograph.runtime.held import numbers
 from monograph.second_order import Again, refusal
 
 __all__ = ["differentiable"]
@@ -44,7 +45,12 @@ class Plan:
     differentiable: list[int]                 # results that require grad, in order
     written: set[int]
     weights: list[Any]                        # per forward input: the tensor, None for an argument
+    symbols: dict[str, tuple[int, int]]       # name -> forward input and dim that tell it
     again: Again
+
+    def numbers(self, inputs: Sequence[Any]) -> dict[str, int]:
+        """The symbols of a call."""
+        return {name: inputs[number].size(axis) for name, (number, axis) in self.symbols.items()}
 
 
 @dataclass
@@ -60,8 +66,8 @@ class NewLeaf:
     parameter: bool
     saved: bool
 
-    def make(self) -> torch.Tensor:
-        blank = torch.empty_strided(self.sizes, self.strides, dtype=self.dtype)
+    def make(self, symbols: Mapping[str, int]) -> torch.Tensor:
+        blank = torch.empty_strided(numbers(self.sizes, symbols), numbers(self.strides, symbols), dtype=self.dtype)
         return torch.nn.Parameter(blank) if self.parameter else blank.requires_grad_()
 
 
@@ -73,6 +79,7 @@ class Box:
     inputs: list[Any]
     leaves: Sequence[Any]
     made: list[torch.Tensor]
+    symbols: dict[str, int]
     results: list[Any] | None = None
 
 
@@ -95,12 +102,15 @@ def differentiable(
                 [_new_leaf(captured, number, parts) for number in sorted(joint.leaf_gradients)], parts.absent,
                 [_bits(joint.origins[number], order) for number in sorted(joint.gradients)]
                 + [_bits(joint.leaf_origins[number], order) for number in sorted(joint.leaf_gradients)],
-                order, written, [b.tensor for b in captured.bindings if b.kind != "tangent"], again)
+                order, written, [b.tensor for b in captured.bindings if b.kind != "tangent"],
+                symbols_told(captured), again)
 
     def call(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        inputs = gather(leaves)
         with torch.inference_mode(False):
-            made = [leaf.make() for leaf in plan.leaves]
-        box = Box(plan, gather(leaves), leaves, made)
+            symbols = plan.numbers(inputs)
+            made = [leaf.make(symbols) for leaf in plan.leaves]
+        box = Box(plan, inputs, leaves, made, symbols)
         sources = [box.inputs[number] for number in plan.gradients] + made
         if not sources:                      # all that requires grad was made inside, and nobody sees it
             sources = [torch.empty(0, requires_grad=True)]
@@ -128,7 +138,7 @@ class _Node(torch.autograd.Function):
         results = box.results = plan.place(inputs, outputs, box.leaves)
         for leaf, made in zip(plan.leaves, box.made):
             _fill(results, leaf.position, made)
-        ctx.plan = plan
+        ctx.plan, ctx.symbols = plan, box.symbols
         ctx.arguments = [weakref.ref(tensor) for tensor, weight in zip(inputs, plan.weights) if weight is None]
         ctx.set_materialize_grads(False)
         # A new leaf counts its writes by itself: it is saved beside its content, to be checked with it.
@@ -144,7 +154,7 @@ class _Node(torch.autograd.Function):
         given = dict(zip(plan.differentiable, tangents))
         values = []
         for source, type, kept in zip(plan.backward_inputs, plan.tangent_types, ctx.saved_tensors):
-            values.append(kept if source.kind != "tangent" else laid_out(given.get(source.position), type))
+            values.append(kept if source.kind != "tangent" else laid_out(given.get(source.position), type, ctx.symbols))
         with torch.no_grad():
             computed: Sequence[Any] = plan.backward(values)
         if torch.is_grad_enabled():
@@ -190,14 +200,16 @@ def _saved(source: BackwardInput, inputs: Sequence[torch.Tensor], outputs: Seque
     return outputs[source.position] if source.kind == "output" else None
 
 
-def laid_out(tangent: torch.Tensor | None, type: Any) -> torch.Tensor:
+def laid_out(tangent: torch.Tensor | None, type: Any, symbols: Mapping[str, int]) -> torch.Tensor:
     """A tangent with the strides the backward program reads; zeros for a result nobody used."""
-    strides = type.strides
+    shape, strides = type.shape, type.strides
+    if symbols:
+        shape, strides = numbers(shape, symbols), numbers(strides, symbols)
     if tangent is None:
-        return torch.zeros(type.shape, dtype=type.dtype)
+        return torch.zeros(shape, dtype=type.dtype)
     if strides is None or tangent.stride() == strides:
         return tangent.detach()
-    return torch.empty_strided(type.shape, strides, dtype=type.dtype).copy_(tangent.detach())
+    return torch.empty_strided(shape, strides, dtype=type.dtype).copy_(tangent.detach())
 
 
 def _inputs(ctx: Any) -> list[torch.Tensor]:

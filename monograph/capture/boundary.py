@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph import compat, errors
-from monograph.capture.dims import dims, is_symbolic
+from monograph.capture.dims import dim, dims, is_symbolic, key_of
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.number import TracedNumber, number_dtype
 from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.storage import Place, Storage
-from monograph.capture.tree import flatten
+from monograph.capture.tree import flatten, is_size
 from monograph.ir.boundary import (
     Boundary,
     Choice,
@@ -29,6 +29,7 @@ from monograph.ir.boundary import (
     Number,
     Relayout,
     Result,
+    Size,
     Write,
 )
 from monograph.ir.edit import symbols_in, symbols_read, tellers
@@ -60,7 +61,7 @@ class Seal:
             if storage.input is not None and storage.written:
                 layout = storage.layout
                 strides = layout.strides if layout.is_dense() else contiguous_strides(layout.sizes)
-                grown = layout.numel != self.tracer.graph.inputs[storage.input].tensor.numel
+                grown = key_of(layout.numel) != self.tracer.graph.inputs[storage.input].tensor.numel
                 boundary.writes.append(Write(storage.input, self.output(storage.value, strides), grown))
         for entry in moved:
             boundary.relayouts.append(Relayout(self.tracer.identity(entry), self.place(entry.fake, -1)))
@@ -74,8 +75,10 @@ class Seal:
     def result(self, leaf: Any, numbers: dict[int, int]) -> Result:
         if isinstance(leaf, TracedNumber):
             return Number(self.output(self._number(leaf.tensor), ()))
+        if isinstance(leaf, torch.SymInt) or (is_size(leaf) and any(isinstance(size, torch.SymInt) for size in leaf)):
+            return Size(dims(leaf) if is_size(leaf) else dim(leaf))
         if not isinstance(leaf, torch.Tensor):
-            return Literal(leaf)
+            return Literal(dim(leaf) if is_symbolic(leaf) else leaf)
         tracer = self.tracer
         entry = tracer.by_fake.get(id(leaf))
         if entry is None and not isinstance(leaf, compat.FakeTensor):
@@ -146,7 +149,7 @@ class Seal:
         """What lies in a storage at a layout; `marks` as `Fresh` has them."""
         key = compat.storage_id(storage.base)
         alone = storage.input is None and self.fresh[key][1] is None
-        if is_symbolic(layout.offset) and not alone:
+        if not layout.is_backed and not alone:
             raise errors.DataDependentError("a result is a view at a place that only the run knows",
                                             loc=self.tracer.record.loc, hint="return a clone() of it")
         sizes, strides = dims(layout.sizes), dims(layout.strides)
@@ -156,10 +159,10 @@ class Seal:
                 offset -= storage.layout.offset
             else:
                 offset -= storage.layout.offset * storage.layout.dtype.itemsize // layout.dtype.itemsize
-            return InputView(storage.input, sizes, strides, offset, layout.dtype, number, *marks,
+            return InputView(storage.input, sizes, strides, key_of(offset), layout.dtype, number, *marks,
                              detached=detached)
         output, whole = self.fresh[key]
-        offset = 0 if whole is None else layout.offset
+        offset = 0 if whole is None else key_of(layout.offset)
         return Fresh(output, sizes, strides, offset, layout.dtype, number, *marks)
 
     def _requires_grad(self, input: int) -> bool:

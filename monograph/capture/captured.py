@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import torch
 
+from monograph.capture.symbols import Asked, Lying
 from monograph.ir.boundary import Boundary
 from monograph.ir.graph import Graph
 from monograph.ir.printer import print_graph
@@ -82,13 +83,16 @@ class JointInfo:
 
 @dataclass
 class Captured:
-    """`gradients`: tensors whose `.grad` the program read, and what it was."""
+    """`gradients`: tensors whose `.grad` the program read, and what it was.
+    `lying`: the tensors whose sizes are symbols; `asked`: the answers about them that the program rests on."""
 
     graph: Graph
     boundary: Boundary
     bindings: list[Binding]
     joint: JointInfo | None = None
     gradients: list[tuple[torch.Tensor, torch.Tensor | None]] = field(default_factory=list)
+    lying: list[Lying] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
 
     def __str__(self) -> str:
         return print_graph(self.graph)

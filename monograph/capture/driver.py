@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -25,35 +26,35 @@ from monograph.capture.higher_order import uncompiled
 from monograph.capture.inputs import Restart
 from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_requirements
 from monograph.capture.names import Names
+from monograph.capture.plain_ints import plain_ints
 from monograph.capture.regions.errors import Asked, Fork, Unmergeable, forget, swallowed
 from monograph.capture.regions.operators import RegionOperators
 from monograph.capture.state import Snapshot, clear_caches, reset_tensors
+from monograph.capture.symbols import Request, SizesDiffer, refined
 from monograph.capture.tracer import Tracer
 from monograph.capture.tree import is_size
 from monograph.ir.graph import Source, Value
 
-__all__ = ["trace"]
+__all__ = ["argument_path", "trace"]
 
 Hook = AbstractContextManager[Any]
 Derivative = Callable[..., dict[Value, Value]]
 
 
 def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *, grad: bool | None = None,
-          dynamic: bool | None = None, hooks: Sequence[Hook] = (), roots: Sequence[Any] | None = None,
+          request: Request = MappingProxyType({}), hooks: Sequence[Hook] = (), roots: Sequence[Any] | None = None,
           derivative: Derivative | None = None, absence: Any = None) -> Captured:
     """Capture one call of `fn(*args, **kwargs)` as one graph.
 
     `grad`: capture forward and backward together (None: when grad mode is on and something requires grad).
-    `dynamic`: None or False, all sizes are those of the example. `hooks` are entered around the user's code.
+    `request`: sizes that are symbols; the others are those of the example. `hooks` are entered around the user's code.
     `derivative`: of a region (see `regions.gradient`); without it, programs with regions have no backward.
     `absence(graph, gradient)`: a flag of gradients that a call may not have.
     `roots`: objects that tensors are named after and that must be left as found (None: `fn` and the arguments).
     Raises DataDependentError, UnsupportedError, DeviceError, or what the program itself raises. Torch and
     Python are left as they were found.
     """
-    if dynamic:
-        raise errors.UnsupportedError("dynamic sizes are not supported yet")
-    plan = _Plan()
+    plan = _Plan(request)
     with plan.conversions:
         while True:
             alive: list[Any] = []
@@ -62,6 +63,8 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                                 absence).run()
             except Restart as restart:
                 plan.flat.add(restart.storage_id)
+            except SizesDiffer as differ:
+                plan.request = differ.request
             except Asked as asked:
                 plan.conversions.convert(asked.code)
             except Fork as fork:
@@ -69,8 +72,10 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
             except Exception as error:
                 # A traced number is no int: code that looks closely may mind.
                 if isinstance(error, errors.MonographError) or plan.read_numbers or not plan.numbers:
-                    raise
-                plan.read_numbers = True
+                    if not plan.know_better():
+                        raise
+                else:
+                    plan.read_numbers = True
             except Unmergeable as why:
                 if why.site is None or plan.forks.get(why.site) == sys.maxsize:
                     raise errors.UnsupportedError(str(why)) from None
@@ -84,11 +89,20 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
 class _Plan:
     """What the attempts so far have taught."""
 
+    request: Request                                    # sizes that are symbols
     flat: set[int] = field(default_factory=set)         # real storages that must be flat bases
     forks: dict[Any, int] = field(default_factory=dict)       # statements that take the path of this call
     read_numbers: bool = False                          # integers are read from this call
     numbers: int = 0                                    # traced numbers made by the last attempt
     conversions: Conversions = field(default_factory=Conversions)
+    sizes: Any = None                                   # those of the last attempt
+
+    def know_better(self) -> bool:
+        """Whether an attempt that failed has found how symbols are tied: the next one begins with that."""
+        tied = self.sizes.tied()
+        if tied:
+            self.request = refined(self.request, tied)
+        return bool(tied)
 
     def fork(self, site: Any) -> None:
         """Give up on a region for a statement: of a loop for its first iteration, then the second, then all."""
@@ -109,7 +123,9 @@ class _Attempt:
         self.names = Names(self.roots)
         self.plan = plan
         plan.numbers = 0
-        self.tracer = Tracer(plan.flat, self.names.source, lambda binding: binding.resolve(self.leaves))
+        self.tracer = Tracer(plan.flat, self.names.source, lambda binding: binding.resolve(self.leaves),
+                             plan.request)
+        plan.sizes = self.tracer.sizes
         self.tracer.derivative = derivative
         self.tracer.absence = absence
         self.tracer.plan = plan
@@ -150,14 +166,16 @@ class _Attempt:
                 with ExitStack() as stack:
                     stack.enter_context(lending(tracer))
                     stack.enter_context(uncompiled())
+                    if self.plan.request:
+                        stack.enter_context(plain_ints())
                     for hook in self.hooks:
                         stack.enter_context(hook)
                     result = self._call(args, kwargs)
-                after, changed = pytree.tree_flatten(given)
-                if changed != spec or any(a is not b for a, b in zip(before, after, strict=True)):
-                    raise errors.UnsupportedError("the program changes a list or dict that it was given",
-                                                  hint="return a new one instead")
-                return self._seal(result)
+                    after, changed = pytree.tree_flatten(given)
+                    if changed != spec or any(a is not b for a, b in zip(before, after, strict=True)):
+                        raise errors.UnsupportedError("the program changes a list or dict that it was given",
+                                                      hint="return a new one instead")
+                    return self._seal(result)        # the user's code in the backward is watched as well
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the user's code. What is to start the trace again does so whatever that code makes of it."""
@@ -175,7 +193,7 @@ class _Attempt:
         given, position = [], 0
         for leaf in leaves:
             if isinstance(leaf, torch.Tensor):
-                path = _argument_path(self.paths[position])
+                path = argument_path(self.paths[position])
                 leaf = self.tracer.enter(leaf, Source("argument", path), Binding("argument", leaf=position, path=path))
             given.append(leaf)
             position += len(leaf) if is_size(leaf) else 1
@@ -185,6 +203,7 @@ class _Attempt:
         tracer, joint = self.tracer, None
         tracer.record.loc = blame.location(blame.user_frame())
         tracer.draws.settle()
+        tracer.seal_sizes()
         with torch.no_grad(), torch._C.DisableTorchFunction():
             seal = Seal(tracer, result)
             boundary = seal.run()
@@ -193,13 +212,15 @@ class _Attempt:
             results = differentiable(seal, boundary)
         if results and self.grad is not False:
             joint = record_backward(tracer, seal, boundary, results)
+        tracer.seal_sizes()
         removed = remove_dead(tracer.graph)
         if joint is not None:
             joint.backward_start -= sum(position < joint.backward_start for position in removed)
-        return Captured(tracer.graph, boundary, tracer.bindings, joint, list(tracer.gradients.values()))
+        return Captured(tracer.graph, boundary, tracer.bindings, joint, list(tracer.gradients.values()),
+                        list(tracer.sizes.lying.values()), tracer.sizes.asked)
 
 
-def _argument_path(path: str) -> str:
+def argument_path(path: str) -> str:
     """`[0][1]['a']` -> `args[1]['a']`."""
     kind, rest = path[:3], path[3:]
     return ("args" if kind == "[0]" else "kwargs") + rest

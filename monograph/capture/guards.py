@@ -14,16 +14,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import torch
 
 from monograph import compat
 from monograph.source import SourceLoc
 
-__all__ = ["ABSENT", "Fact", "Guard", "TensorFacts", "generate", "same"]
+if TYPE_CHECKING:
+    from monograph.capture.guards_sizes import SizeFacts
+
+__all__ = ["ABSENT", "Fact", "Free", "Guard", "TensorFacts", "generate", "same"]
 
 
 class _Absent:
@@ -34,6 +38,8 @@ class _Absent:
 ABSENT = _Absent()
 CHUNK = 40          # facts in one condition: a longer `and` chain only slows the compiler of the text down
 BY_VALUE = (int, bool, str, bytes, complex, frozenset, range, torch.device, torch.dtype)
+NOTHING: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
+Free: TypeAlias = Mapping[int, tuple[frozenset[int], frozenset[int]]]
 MISSING = (KeyError, AttributeError, IndexError, ValueError, TypeError)   # what a place that went away raises
 
 
@@ -98,21 +104,25 @@ def brief(value: Any) -> str:
 
 class TensorFacts:
     """Class, dtype, device, layout keys, requires_grad, sizes and strides of distinct tensors, checked in one call.
+    `free`: of the tensor at a position, dims whose sizes, and those whose strides, are not looked at.
 
     torch's own check ignores `requires_grad` while grad mode is off, but code that asks for it or has an
     `enable_grad` block still sees it: so grad mode is switched on around the check.
     """
 
-    def __init__(self, tensors: Sequence[torch.Tensor], labels: Sequence[str]) -> None:
+    def __init__(self, tensors: Sequence[torch.Tensor], labels: Sequence[str], free: Free = MappingProxyType({})
+                 ) -> None:
         self.labels = list(labels)
-        self.metadata = [metadata(tensor) for tensor in tensors]
+        self.free = [free.get(position, NOTHING) for position in range(len(tensors))]
+        self.metadata = [metadata(tensor, *free) for tensor, free in zip(tensors, self.free)]
         with torch.enable_grad():
-            native = compat.tensor_guards(tensors)
+            native = compat.tensor_guards(tensors, free)
         self.native: Callable[..., bool] = native.check if native is not None else self.slow_check
         self.check = self.native if torch.is_grad_enabled() else self.check_with_grad
 
     def slow_check(self, *tensors: Any) -> bool:
-        return all(isinstance(t, torch.Tensor) and metadata(t) == want for t, want in zip(tensors, self.metadata))
+        return all(isinstance(t, torch.Tensor) and metadata(t, *free) == want
+                   for t, want, free in zip(tensors, self.metadata, self.free))
 
     def check_with_grad(self, *tensors: Any) -> bool:
         before = torch.is_grad_enabled()      # the call may come in another mode than the entry was made for
@@ -124,8 +134,8 @@ class TensorFacts:
 
     def failures(self, tensors: Sequence[Any]) -> list[str]:
         found = []
-        for label, want, tensor in zip(self.labels, self.metadata, tensors):
-            now = metadata(tensor) if isinstance(tensor, torch.Tensor) else {"class": type(tensor).__name__}
+        for label, want, tensor, free in zip(self.labels, self.metadata, tensors, self.free):
+            now = metadata(tensor, *free) if isinstance(tensor, torch.Tensor) else {"class": type(tensor).__name__}
             for key, value in want.items():
                 if now.get(key) != value:
                     found.append(f"{label}: {key} {value} -> {now.get(key)}")
@@ -133,9 +143,10 @@ class TensorFacts:
         return found
 
 
-def metadata(tensor: torch.Tensor) -> dict[str, Any]:
-    """What a program assumes of a tensor. Of one that no program takes in, only what it is: a subclass may run code of
-    its own when asked for more, and a nested tensor has neither sizes nor strides."""
+def metadata(tensor: torch.Tensor, sizes: Collection[int] = (), strides: Collection[int] = ()) -> dict[str, Any]:
+    """What a program assumes of a tensor, `sizes` and `strides` of some dims left out. Of one that no program takes in,
+    only what it is: a subclass may run code of its own when asked for more, and a nested tensor has neither sizes nor
+    strides."""
     if type(tensor) not in compat.PLAIN_TENSORS:
         return {"class": type(tensor).__name__}
     if tensor.is_nested:
@@ -143,12 +154,16 @@ def metadata(tensor: torch.Tensor) -> dict[str, Any]:
     return {
         "class": type(tensor).__name__,
         "dtype": tensor.dtype,
-        "shape": tuple(tensor.shape),
-        "strides": tuple(tensor.stride()) if tensor.layout is torch.strided else (),
+        "shape": without(tensor.shape, sizes),
+        "strides": without(tensor.stride(), strides) if tensor.layout is torch.strided else (),
         "device": tensor.device,
         "requires_grad": tensor.requires_grad,
         "layout": (tensor.layout, tensor.is_conj(), tensor.is_neg(), tensor.is_inference()),
     }
+
+
+def without(numbers: Sequence[int], left_out: Collection[int]) -> tuple[Any, ...]:
+    return tuple(None if axis in left_out else number for axis, number in enumerate(numbers))
 
 
 def plain_conditions(names: Sequence[str], tensors: Sequence[torch.Tensor], text: Text) -> list[str]:
@@ -253,22 +268,30 @@ def generate(
     weight_labels: Sequence[str] = (),
     fetched: Sequence[Fact] = (),
     tags: Callable[[], bool] | None = None,
+    sizes: SizeFacts | None = None,
 ) -> Guard:
     """One check over `facts`, the argument structure (a `guards_arguments.Arguments`) and the metadata of `weights`.
 
     The tensors found at the places of `fetched` facts are checked like arguments and follow their leaves. `tags` checks
-    facts that are not among `facts`."""
+    facts that are not among `facts`. `sizes` speaks of all these leaves."""
     text = Text()
     arguments.write(text)
+    names = dict(enumerate([*arguments.leaves, *(f"f{i}" for i in range(len(fetched)))]))
+    if sizes is not None and not fetched:
+        sizes.write(text, names)
     text.require([text.condition(fact) for fact in facts])
     if tags is not None:
         text.require([f"{text.name(tags)}()"])
     extra = [f"f{i}" for i in range(len(fetched))]
     if fetched:
-        fetched_facts = TensorFacts([fact.want for fact in fetched], [fact.label for fact in fetched])
+        first = len(arguments.leaves)
+        free = {leaf - first: dims for leaf, dims in sizes.free.items() if leaf >= first} if sizes is not None else {}
+        fetched_facts = TensorFacts([fact.want for fact in fetched], [fact.label for fact in fetched], free)
         text.lines += [f"{name} = {text.place(fact)}" for name, fact in zip(extra, fetched)]
         text.require(plain_conditions(extra, [fact.want for fact in fetched], text))
         text.require([f"{text.name(fetched_facts.check)}({', '.join(extra)})"])
+        if sizes is not None:
+            sizes.write(text, names)
     weight_facts = None
     if weights:
         weight_facts = TensorFacts(weights, weight_labels)

@@ -18,7 +18,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph import compat
-from monograph.capture.guards import BY_VALUE, TensorFacts, Text, brief, plain_conditions, same
+from monograph.capture.guards import BY_VALUE, Free, TensorFacts, Text, brief, plain_conditions, same
+from monograph.capture.guards_sizes import SizeFacts
 
 __all__ = ["Arguments", "overlap_pattern"]
 
@@ -30,12 +31,13 @@ class Arguments:
     """`overlap`: whether tensors sharing memory would change a program made for separate ones (it writes to one of
     them). A program made for tensors that do share memory reads one through the other, and always needs the check.
     `bound` are the tensors beside the arguments that it reads. `whole`: leaves of whose storage it sees all.
-    `gradients`: leaves whose `.grad` it read, and what that was."""
+    `gradients`: leaves whose `.grad` it read, and what that was. `sizes`: what it takes for granted of sizes that
+    are symbols."""
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, overlap: bool = True,
         bound: Sequence[torch.Tensor] = (), whole: Sequence[int] = (),
-        gradients: Mapping[int, torch.Tensor | None] | None = None,
+        gradients: Mapping[int, torch.Tensor | None] | None = None, sizes: SizeFacts | None = None,
     ) -> None:
         self.leaves: list[str] = []              # names of the leaves in the generated text
         self.values: list[Any] = []
@@ -46,6 +48,7 @@ class Arguments:
         self.bound = {compat.storage_id(tensor): position for position, tensor in enumerate(bound)}
         self.whole = list(whole)
         self.gradients = dict(gradients or {})
+        self.sizes = sizes
         self.tensors: TensorFacts | None = None
         self.distinct: list[int] = []            # leaves that are tensors, each object once (what torch's check takes)
         self.pattern: list[Any] = []
@@ -107,7 +110,8 @@ class Arguments:
         names = [self.leaves[i] for i in chosen]
         text.require(identities(text, names, tensors))
         once = [i for i in chosen if first(self.values, self.values[i]) == i]
-        self.tensors = TensorFacts([self.values[i] for i in once], [self.paths[i] for i in once])
+        self.tensors = TensorFacts([self.values[i] for i in once], [self.paths[i] for i in once],
+                                   self._free(once))
         self.distinct = once
         text.require(plain_conditions([self.leaves[i] for i in once], [self.values[i] for i in once], text))
         text.require([f"{text.name(self.tensors.check)}({', '.join(self.leaves[i] for i in once)})"])
@@ -119,6 +123,10 @@ class Arguments:
         if self.overlap and (len(tensors) > 1 or self.bound):
             call = f"{text.name(overlap_pattern)}([{', '.join(names)}], {text.name(self.bound)})"
             text.require([f"{call} == {text.name(self.pattern)}"])
+
+    def _free(self, once: Sequence[int]) -> Free:
+        free = self.sizes.free if self.sizes is not None else {}
+        return {position: free[leaf] for position, leaf in enumerate(once) if leaf in free}
 
     def failures(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
         """In words, how this call differs from the one that was traced."""
@@ -132,6 +140,8 @@ class Arguments:
                 found.append(f"{path}: {brief(then)} -> {brief(now)}")
         if self.tensors is not None:
             found += self.tensors.failures([leaves[i] for i in self.distinct])
+            if self.sizes is not None and not found and max(self.sizes.lying) < len(leaves):
+                found += self.sizes.failures(leaves)
             now = [leaf for leaf, then in zip(leaves, self.values) if isinstance(then, torch.Tensor)]
             found += [f"gradient of {self.paths[i]}" for i, gradient in self.gradients.items()
                       if isinstance(leaves[i], torch.Tensor) and leaves[i].grad is not gradient]

@@ -15,7 +15,9 @@ import torch
 
 from monograph import compat, errors
 from monograph.capture.captured import Binding
+from monograph.capture.dims import dims
 from monograph.capture.layout import Layout
+from monograph.capture.symbols import Sizes
 from monograph.ir.graph import Graph, Source
 from monograph.ir.types import TensorType
 
@@ -49,13 +51,25 @@ class Entry:
 class Fakes:
     """Fakes of real tensors; tensors that share a storage get fakes that share one."""
 
-    def __init__(self, mode: Any) -> None:
+    def __init__(self, mode: Any, sizes: Sizes) -> None:
         self.mode = mode
+        self.sizes = sizes
         self.storages: dict[int, torch.UntypedStorage] = {}
+        self.symbolic: dict[int, tuple[torch.Tensor, Any]] = {}      # id(real) -> the first fake, how it lies
 
-    def make(self, real: torch.Tensor) -> torch.Tensor:
+    def make(self, real: torch.Tensor, path: str | None = None) -> torch.Tensor:
+        """`path`: where the sizes that may be symbols are named; None, they are those of `real`."""
         key = compat.storage_id(real)
         storage = self.storages.get(key)
+        if storage is None and path is not None:
+            lies = self.sizes.place(path, real)
+            if lies is not None:
+                fake = compat.fake_sized(self.mode, *lies, int(real.storage_offset()), real.dtype)
+                self.storages[key] = fake.untyped_storage()
+                self.symbolic[id(real)] = fake, Layout.of(fake)
+                return fake
+        if id(real) in self.symbolic:
+            return compat.fake_view(self.mode, *self.symbolic[id(real)])
         if storage is None:
             size = real.untyped_storage().nbytes()
             storage = self.storages[key] = torch.UntypedStorage(size, device="meta")
@@ -85,12 +99,12 @@ def flat_like(tensor: torch.Tensor) -> torch.Tensor:
 
 def lies_inside(layout: Layout, base: Layout) -> bool:
     """Whether index arithmetic over `base` reaches all of `layout`."""
-    return bool(layout.dtype == base.dtype and base.is_dense() and layout.is_static and layout.extent <= base.numel)
+    return bool(layout.dtype == base.dtype and base.is_dense() and layout.is_backed and layout.fits(base))
 
 
 def add_graph_input(graph: Graph, entry: Entry, layout: Layout, *, flat: bool = False) -> int:
     """A graph input for `entry`, or for the storage behind it; its number. Sources are unique."""
-    type = TensorType(layout.dtype, tuple(layout.sizes), "cpu", tuple(layout.strides))
+    type = TensorType(layout.dtype, dims(layout.sizes), "cpu", dims(layout.strides))
     source = Source(entry.source.kind, f"memory of {entry.source.path}") if flat else entry.source
     graph.add_input(type, _hint(entry.source.path), source)
     return len(graph.inputs) - 1

@@ -15,6 +15,7 @@ import torch
 
 from monograph import compat, errors
 from monograph.capture.captured import Binding, JointInfo
+from monograph.capture.dims import dims
 from monograph.capture.histories import refuse_uncut
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.ir.boundary import Boundary, Fresh, InputView
@@ -165,7 +166,7 @@ def _tangent(tracer: Tracer, result: torch.Tensor, number: int) -> torch.Tensor:
     strides = layout.strides if layout.is_dense() else contiguous_strides(layout.sizes)
     with compat.plain_torch():
         fake = tracer.fresh(layout.sizes, strides, layout.dtype)
-    type = TensorType(layout.dtype, tuple(layout.sizes), "cpu", tuple(strides))
+    type = TensorType(layout.dtype, dims(layout.sizes), "cpu", dims(strides))
     value = tracer.graph.add_input(type, f"tangent{number}", Source("tangent", str(number)))
     tracer.bindings.append(Binding("tangent", leaf=number))
     tracer.memory.add(fake, value)

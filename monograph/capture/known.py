@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from monograph import compat
+from monograph.ir.edit import symbols_named
 from monograph.ir.graph import Value, map_operand
 from monograph.ir.types import TensorType
 from monograph.ops import evaluate
@@ -42,6 +43,8 @@ def _closed(value: Value, literals: Mapping[Value, torch.Tensor]) -> list[Any] |
             return True
         node = current.node
         if node is None or not node.op.is_pure and not _only_raises(node) or node.regions:
+            return False
+        if symbols_named(node):
             return False
         if id(node) in seen:
             return True

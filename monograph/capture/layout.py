@@ -1,4 +1,4 @@
-"""Where a tensor lies in its storage.
+"""Where a tensor lies in its storage. Sizes may be torch's symbols; in the key they are ours.
 
     Layout ::= (sizes, strides, offset, dtype, conj bit, negative bit)
 
@@ -12,7 +12,9 @@ from typing import Any
 
 import torch
 
-from monograph.capture.dims import key_of
+from monograph import compat
+from monograph.capture.dims import hint, key_of
+from monograph.ir.symbolic import Expr, known_equal, known_le, maximum
 
 __all__ = ["Layout", "channels_last_strides", "contiguous_strides", "disjoint"]
 
@@ -25,8 +27,13 @@ def contiguous_strides(sizes: Any) -> tuple[int, ...]:
     step = 1
     for size in reversed(sizes):
         strides.append(step)
-        step = step * max(size, 1)
+        step = step * (max(size, 1) if type(size) is INT else larger(size, 1))
     return tuple(reversed(strides))
+
+
+def larger(a: Any, b: int) -> Any:
+    """The larger of a symbol and a number."""
+    return maximum(a, b) if isinstance(a, Expr) else torch.sym_max(a, b)
 
 
 def channels_last_strides(sizes: Any) -> tuple[int, ...] | None:
@@ -117,7 +124,11 @@ class Layout:
 
     def is_dense(self) -> bool:
         """No gap and no overlap, from offset 0: some permutation of a contiguous tensor."""
-        if not self.is_static or self.offset != 0 or self.conj or self.neg:
+        if self.conj or self.neg:
+            return False
+        if not self.is_static:
+            return self._is_surely_dense()
+        if self.offset != 0:
             return False
         if 0 in self.sizes:
             return True
@@ -128,10 +139,34 @@ class Layout:
             expected *= size
         return True
 
+    def _is_surely_dense(self) -> bool:
+        """As `is_dense`, whatever the symbols are."""
+        shape, _, offset = self.key[:3]
+        if offset != 0 or not self.is_backed:
+            return False
+        dims = [d for d in range(len(shape)) if shape[d] != 1]
+        expected: Any = 1
+        for d in sorted(dims, key=lambda d: (hint(self.strides[d]), hint(self.sizes[d]))):
+            if not known_equal(self.key[1][d], expected):
+                return False
+            expected = expected * shape[d]
+        return True
+
+    @property
+    def is_backed(self) -> bool:
+        """Known once the sizes of the arguments are."""
+        return all(type(n) is INT or compat.is_backed(n) for n in (*self.sizes, *self.strides, self.offset))
+
+    def fits(self, base: Layout) -> bool:
+        """Whether index arithmetic over `base`, which is dense, surely reaches all of this."""
+        if self.is_static and base.is_static:
+            return bool(self.extent <= base.numel)
+        return known_le(key_of(self.extent), key_of(base.numel))
+
     @property
     def is_ambiguous(self) -> bool:
         """Row-major or channels-last but for the strides of dims of size 1: torch's ops disagree about results then."""
-        if 1 not in self.sizes or 0 in self.sizes or not self.is_static:
+        if 1 not in self.key[0] or 0 in self.key[0] or not self.is_static:
             return False
         plain, last = contiguous_strides(self.sizes), channels_last_strides(self.sizes)
         if self.strides == plain:
@@ -144,7 +179,7 @@ class Layout:
 
     def order(self) -> list[int]:
         """Dimensions from the outermost to the innermost in memory."""
-        return sorted(range(len(self.sizes)), key=lambda d: (-self.strides[d], self.sizes[d] == 1))
+        return sorted(range(len(self.sizes)), key=lambda d: (-hint(self.strides[d]), hint(self.sizes[d]) == 1))
 
     def overlaps_itself(self) -> bool:
         """True when two indices surely meet in one element (a stride of 0), as eager's check does."""

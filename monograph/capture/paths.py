@@ -8,7 +8,7 @@ which the value differs raises WrongPath before anything is written, and is capt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import torch
 from monograph import compat
 from monograph.ir.graph import Value
 from monograph.ir.op import Op
+from monograph.ir.symbolic import evaluate as evaluate_dim
 from monograph.ops import evaluate, table
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Paths:
         self.reads: list[tuple[Any, ...]] = []
         self.locs: list[Any] = []
         self.values: dict[Value, Any] = {}       # of the nodes evaluated so far
-        self.symbols: dict[str, Any] = {}
+        self.symbols: dict[str, Any] = tracer.sizes.numbers
         self.done = 0                            # nodes of the graph that are
         self.generator: torch.Tensor | None = None
         self.drew = False                        # the last `run` did
@@ -102,15 +103,15 @@ class Paths:
             for binding, given in zip(tracer.bindings, tracer.graph.inputs, strict=True):
                 if given not in self.values:
                     tangent = binding.kind == "tangent"
-                    self.values[given] = _ones(given) if tangent else tracer.resolve(binding)
+                    self.values[given] = _ones(given, tracer.sizes.numbers) if tangent else tracer.resolve(binding)
             evaluate.run_nodes(tracer.graph.nodes[self.done:], self.values, self.symbols)
             self.done = len(tracer.graph.nodes)
             yield
             self.generator = torch.default_generator.get_state()
 
 
-def _ones(tangent: Value) -> torch.Tensor:
-    return torch.ones(tangent.tensor.shape, dtype=tangent.tensor.dtype)      # type: ignore[arg-type]
+def _ones(tangent: Value, numbers: Mapping[str, int]) -> torch.Tensor:
+    return torch.ones([evaluate_dim(size, numbers) for size in tangent.tensor.shape], dtype=tangent.tensor.dtype)      # type: ignore[arg-type]
 
 
 def _values(operand: Any, values: dict[Value, Any]) -> Any:

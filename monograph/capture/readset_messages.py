@@ -19,6 +19,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph.capture.readset_logging import Logged, Written, is_remembered
+from monograph.capture.tree import is_size
 from monograph.errors import UnsupportedError
 from monograph.source import SourceLoc
 
@@ -75,7 +76,7 @@ def frozen(values: Any, frame: Any, what: str) -> Any:
     if any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in pytree.tree_leaves(values)):
         raise UnsupportedError(f"a tensor that requires grad is {what} while the program is captured",
                                loc=location(frame), hint="give `tensor.detach()`")
-    return pytree.tree_map_only(torch.Tensor, torch.clone, values)
+    return pytree.tree_map_only(torch.Tensor, torch.clone, values, is_leaf=is_size)
 
 
 def keep_warn(messages: list[Message], user_frame: Frame, old: Any) -> Any:

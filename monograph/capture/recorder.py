@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from monograph.capture.dims import dims
+from monograph.capture.dims import dims, encoded
 from monograph.capture.layout import Layout
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.op import Op
@@ -31,7 +31,7 @@ class Recorder:
 
     def node(self, op: Op, args: Sequence[Any], kwargs: Mapping[str, Any], types: Iterable[TensorType]) -> Node:
         """A node of `op` on `args` and `kwargs`, in which values stand where tensors stood."""
-        operands, attributes = table.bind(op, args, kwargs)
+        operands, attributes = table.bind(op, [*map(encoded, args)], {name: encoded(kwargs[name]) for name in kwargs})
         return self.graph.append(Node(op, operands, attributes, types, loc=self.loc))
 
     def emit(self, name: str, *args: Any, like: Layout | None = None, sizes: Iterable[Any] = (),

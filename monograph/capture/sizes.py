@@ -33,8 +33,8 @@ __all__ = ["are_new", "read"]
 
 def are_new(results: list[Any]) -> bool:
     """Whether a result, of an op that makes fresh ones, has a size that only the run knows."""
-    return any(isinstance(result, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in result.shape)
-               for result in results)
+    return any(isinstance(size, torch.SymInt) and not compat.is_backed(size)
+               for result in results if isinstance(result, torch.Tensor) for size in result.shape)
 
 
 def read(tracer: Tracer, call: Call, result: Any) -> Any:

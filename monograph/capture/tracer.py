@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -39,6 +40,7 @@ from monograph.capture.layout import Layout
 from monograph.capture.memory import Memory
 from monograph.capture.recorder import Recorder
 from monograph.capture.storage import Storage
+from monograph.capture.symbols import Request, Sizes, SizesDiffer, refined
 from monograph.capture.twins import METADATA, written
 from monograph.capture.views import NO_STEP, Step
 from monograph.ir.graph import Graph, Source, Value
@@ -55,13 +57,14 @@ SMALL = 16        # literals of up to this many equal elements are written as `f
 class Tracer(Asking, TorchDispatchMode):
     """One trace. `describe(real)` tells the source and path of a tensor met on the way."""
 
-    def __init__(self, flat: set[int], describe: Any, resolve: Any) -> None:
+    def __init__(self, flat: set[int], describe: Any, resolve: Any, request: Request = MappingProxyType({})) -> None:
+        self.sizes = Sizes(request)
         super().__init__()
-        self.mode = compat.symbolic_fake_mode()
+        self.sizes.mode = self.mode = compat.symbolic_fake_mode(self.sizes.hear)
         self.graph = Graph()
         self.record = Recorder(self.graph)
         self.memory = Memory(self.record)
-        self.fakes = Fakes(self.mode)
+        self.fakes = Fakes(self.mode, self.sizes)
         self.draws = Draws(self.record)
         self.flat = flat                              # real storages that must be flat bases
         self.describe = describe
@@ -87,7 +90,8 @@ class Tracer(Asking, TorchDispatchMode):
         differentiable = real.requires_grad and (source.kind == "argument" or not real.is_leaf)
         leaf = None
         with self.quiet():
-            fake = self.fakes.make(real)
+            path = source.path if compat.storage_id(real) not in self.flat else None
+            fake = self.fakes.make(real, path)
             if differentiable:
                 fake, leaf = arrive(fake, real, self.fakes.make(real))
         layout = Layout.of(fake)
@@ -348,6 +352,13 @@ class Tracer(Asking, TorchDispatchMode):
         if isinstance(value, Mapping):
             return {name: self.encode(entry) for name, entry in value.items()}
         return dim(value) if is_symbolic(value) else value
+
+    def seal_sizes(self) -> None:
+        """Start again where the trace found out how symbols are tied; name those of the graph."""
+        tied = self.sizes.tied()
+        if tied:
+            raise SizesDiffer(refined(self.sizes.request, tied))
+        self.graph.symbols.update(self.sizes.symbols)
 
     @contextmanager
     def quiet(self) -> Iterator[None]:

@@ -19,6 +19,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph.capture.arrays import TracedArray
+from monograph.capture.dims import SYMBOLIC
 
 __all__ = ["Tree", "flatten", "holds", "is_size"]
 
@@ -94,7 +95,7 @@ def _flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[A
             leaves.append(entry.tensor)
             parts.append(Part(1, convert=_as_number if entry.scalar else _as_array))
             continue
-        if isinstance(entry, (torch.Tensor, *PLAIN)) or existed(entry) or not _holds(entry, is_traced, 0):
+        if isinstance(entry, (torch.Tensor, *PLAIN, *SYMBOLIC)) or existed(entry) or not _holds(entry, is_traced, 0):
             leaves.append(entry)
             parts.append(Part(1))
             continue
@@ -139,7 +140,7 @@ def holds(value: Any, is_traced: Callable[[Any], bool]) -> bool:
 
 
 def _holds(value: Any, is_traced: Callable[[Any], bool], depth: int) -> bool:
-    if type(value) is TracedArray:
+    if type(value) in (TracedArray, *SYMBOLIC) or is_size(value) and any(type(size) in SYMBOLIC for size in value):
         return True
     if isinstance(value, torch.Tensor):
         return is_traced(value)

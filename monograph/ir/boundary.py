@@ -6,6 +6,7 @@
                | InputView(input, sizes, strides, offset, dtype)  a view of an input's storage, after write-back
                | Choice((output, Result)*, Result)                the first whose output (a bool) is true, else the last
                | Literal(value)                                   a Python object fixed at capture
+               | Size(value)                                      an int or torch.Size, of sizes of the inputs
                | Number(output)                                   output.item(), of an f64[], i64[] or bool[]
     Write    ::= (input, output)                                  inputs[i].copy_(outputs[j]) after the run
                | (input, output, grown)                           the storage of inputs[i] grows to hold outputs[j]
@@ -28,7 +29,7 @@ import torch
 from monograph.ir.symbolic import Dim
 
 __all__ = ["Boundary", "Choice", "Fresh", "InputItself", "InputView", "Literal", "Number", "Relayout", "Result",
-           "Write"]
+           "Size", "Write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,13 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """A number made of the sizes of the inputs, or a torch.Size of such."""
+
+    value: Dim | tuple[Dim, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Number:
     output: int
 
@@ -86,7 +94,7 @@ class Choice:
     object: int = -1
 
 
-Result: TypeAlias = Fresh | InputItself | InputView | Choice | Literal | Number
+Result: TypeAlias = Fresh | InputItself | InputView | Choice | Literal | Size | Number
 
 
 @dataclass(frozen=True, slots=True)

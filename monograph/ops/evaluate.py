@@ -171,9 +171,12 @@ def bind_symbols(value: Value, given: Result, symbols: Symbols) -> None:
     if not isinstance(given, torch.Tensor):
         return
     actual = [*given.shape, *(given.stride() if type.strides is not None else ())]
-    for dim, size in zip([*type.shape, *(type.strides or ())], actual):
+    for at, (dim, size) in enumerate(zip([*type.shape, *(type.strides or ())], actual)):
         if isinstance(dim, Symbol):
-            symbols[dim.name] = size
+            if at < type.rank:
+                symbols[dim.name] = size
+            else:            # strides of a result are as they shall be, which the value at hand need not have
+                symbols.setdefault(dim.name, size)
         elif isinstance(dim, Sum) and len(dim.terms) == 1:      # k * s + c
             (monomial, coefficient), = dim.terms
             if len(monomial) == 1 and isinstance(monomial[0], Symbol):

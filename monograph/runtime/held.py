@@ -62,13 +62,15 @@ def numbers(value: Any, symbols: Mapping[str, Any]) -> Any:
 
 
 def binder(type: Type) -> Binder | None:
-    """What learns the symbols of `type` from a value; None where it has none."""
+    """What learns the symbols of `type` from a value; None where it has none. Strides tell only what is not known yet:
+    those of a result are as they shall be, which the value at hand need not have."""
     if isinstance(type, ScalarType):
         name = type.symbol
         return None if name is None else lambda value, symbols: symbols.__setitem__(name, value)
     dims = [*type.shape, *(type.strides or ())]
-    lone = [(at, dim.name) for at, dim in enumerate(dims) if isinstance(dim, Symbol)]
+    lone = [(at, dim.name) for at, dim in enumerate(type.shape) if isinstance(dim, Symbol)]
     linear = [(at, *found) for at, dim in enumerate(dims) if (found := _linear(dim)) is not None]
+    linear += [(at, dim.name, 1, 0) for at, dim in enumerate(dims) if at >= type.rank and isinstance(dim, Symbol)]
     if not lone and not linear:
         return None
     strides = type.strides is not None

@@ -71,7 +71,8 @@ def _record(link: _Link, gradients: Sequence[Any]) -> list[Any]:
 def _tensor(tracer: Tracer, value: Value) -> torch.Tensor:
     """A fresh fake for a recorded gradient."""
     type = value.tensor
-    layout = Layout(type.shape, contiguous_strides(type.shape), 0, type.dtype)
+    sizes = [*map(tracer.sizes.size, type.shape)]
+    layout = Layout(sizes, contiguous_strides(sizes), 0, type.dtype)
     with compat.plain_torch():
         fake = tracer.fresh(layout.sizes, layout.strides, layout.dtype)
     tracer.memory.add(fake, value)

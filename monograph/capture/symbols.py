@@ -1,0 +1,140 @@
+"""Sizes of a trace that are symbols: which they are, and what was taken for granted of them.
+
+    Request ::= {(path of a tensor, dim): Dim}       symbols with their ranges, or expressions of these
+    Asked   ::= condition  the user's line
+
+`Sizes.place` says how a tensor that enters lies. A trace in which two symbols turn out to be tied to each other, or one
+to be a number, starts again with a request that says so (`refined`): what was recorded before would not fit the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+
+from monograph import compat
+from monograph.capture import blame
+from monograph.capture.dims import Condition, condition, of_sympy, size_of
+from monograph.ir import symbolic
+from monograph.ir.symbolic import Dim, Symbol
+from monograph.source import SourceLoc
+
+__all__ = ["Asked", "Lying", "Place", "Request", "Sizes", "SizesDiffer", "refined", "symbols_in"]
+
+Place: TypeAlias = tuple[str, int]
+Request: TypeAlias = Mapping[Place, Dim]
+
+
+class SizesDiffer(Exception):
+    """Trace again with `request`: the last one had symbols that are tied. Never leaves the driver."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        super().__init__(request)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An answer given while tracing, which other sizes may not give."""
+
+    condition: Condition
+    loc: SourceLoc | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lying:
+    """Sizes and strides of a tensor that entered, as far as they are not numbers."""
+
+    path: str
+    sizes: Mapping[int, Dim]
+    strides: Mapping[int, Dim]
+
+
+@dataclass
+class Sizes:
+    """`symbols`: those in use; `lying`: the tensors that have them, by path; `asked`: what was asked, in order."""
+
+    request: Request
+    mode: Any = None
+    symbols: dict[str, Symbol] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, Any] = field(default_factory=dict)
+    lying: dict[str, Lying] = field(default_factory=dict)
+    answers: list[tuple[Any, SourceLoc | None]] = field(default_factory=list)
+
+    def hear(self, asked: Any) -> None:
+        self.answers.append((asked, blame.location(blame.user_frame(2))))
+
+    @property
+    def asked(self) -> list[Asked]:
+        """Every condition once."""
+        known = compat.dims_of(self.mode)
+        found: dict[Condition, Asked] = {}
+        for asked, loc in self.answers:
+            made = condition(asked, known)
+            found.setdefault(made, Asked(made, loc))
+        return list(found.values())
+
+    def size(self, dim: Dim) -> Any:
+        """The int or SymInt that is `dim`."""
+        return size_of(dim, self.sizes)
+
+    def place(self, path: str, real: torch.Tensor) -> tuple[Sequence[Any], Sequence[Any]] | None:
+        """Sizes and strides of the fake of `real`, where some are symbols."""
+        wanted = {axis: self.request[path, axis] for axis in range(real.dim()) if (path, axis) in self.request}
+        if not wanted or real.is_conj() or real.is_neg():
+            return None
+        for axis, dim in wanted.items():
+            if isinstance(dim, Symbol) and dim.name not in self.sizes:
+                self._begin(dim, real.shape[axis])
+        if any(symbolic.free_symbols(dim) - self.numbers.keys() for dim in wanted.values()):
+            return None              # of symbols that are told by tensors which come later
+        shape: list[Dim] = [wanted.get(axis, size) for axis, size in enumerate(real.shape)]
+        if [symbolic.evaluate(dim, self.numbers) for dim in shape] != list(real.shape):
+            return None
+        strides = strides_of(real, shape)
+        self.lying[path] = Lying(path, wanted, {k: step for k, step in enumerate(strides) if not isinstance(step, int)})
+        return [*map(self.size, shape)], [*map(self.size, strides)]
+
+    def _begin(self, symbol: Symbol, value: int) -> None:
+        self.symbols[symbol.name], self.numbers[symbol.name] = symbol, value
+        self.sizes[symbol.name] = compat.symbolic_size(self.mode, symbol.name, value, symbol.lo, symbol.hi, symbol)
+
+    def tied(self) -> dict[str, Dim]:
+        """What the trace found symbols to be."""
+        known = compat.dims_of(self.mode)
+        return {name: of_sympy(expression, known) for name, expression in compat.size_replacements(self.mode).items()
+                if name in self.symbols}
+
+
+def strides_of(real: torch.Tensor, shape: Sequence[Dim]) -> list[Dim]:
+    """The strides of `real` once its sizes are `shape`: a stride that is the stretch of another dim stays one."""
+    strides: list[Dim] = list(real.stride())
+    stretches: dict[int, Dim] = {}
+    for axis in sorted(range(real.dim()), key=lambda axis: (real.stride(axis), real.shape[axis] != 1, -axis)):
+        step, size = real.stride(axis), real.shape[axis]
+        if step in stretches and step > 1:
+            strides[axis] = stretches[step]
+        if step > 0 and (size != 1 or not isinstance(shape[axis], int)):
+            stretches[step * size] = strides[axis] * shape[axis]
+    return strides
+
+
+def refined(request: Request, tied: Mapping[str, Dim]) -> Request:
+    """`request` with what is known of its symbols by now; a dim that is a number is left out."""
+    made = {place: symbolic.substitute(dim, tied) for place, dim in request.items()}
+    alone = {dim.name for dim in made.values() if isinstance(dim, Symbol)}
+    # A symbol that no dim tells by itself cannot be read from a call: what it is part of stays as it is in this one.
+    return {place: dim for place, dim in made.items()
+            if not isinstance(dim, int) and symbolic.free_symbols(dim) <= alone}
+
+
+def symbols_in(request: Request) -> dict[str, Symbol]:
+    """The symbols of a request by name."""
+    found: dict[str, Symbol] = {}
+    for dim in request.values():
+        found.update(symbolic.symbols_of(dim))
+    return found
