@@ -48,8 +48,13 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(home), name)
     if home != "monograph.errors":
-        importlib.import_module("monograph.backend").observer = _observer
+        _watch()
     return value
+
+
+def _watch() -> None:
+    """MONOGRAPH_DEBUG is answered by a tool; the layers below do not know it."""
+    importlib.import_module("monograph.backend").observer = _observer
 
 
 def _observer(directory: Any, graph: Any) -> Any:
@@ -74,4 +79,5 @@ class _Package(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+registration.before_use.append(_watch)
 registration.announce()

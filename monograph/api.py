@@ -22,7 +22,7 @@ from monograph.build import build, capture_call
 from monograph.capture.captured import Captured
 from monograph.capture.functions import Allowed
 from monograph.config import Options
-from monograph.dispatch import Dispatcher, Recompile, TraceFailed, check_devices, known
+from monograph.dispatch import Dispatcher, Recompile, TraceFailed, check_arguments, known
 from monograph.errors import InputError
 from monograph.torch_backend import forget_warnings
 from monograph.varying import mark_dynamic
@@ -155,7 +155,7 @@ def dispatcher_of(target: Any) -> Dispatcher | None:
 
 def capture(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
     """The graph of `function(*args, **kwargs)`; `print` it. Nothing is optimised or compiled."""
-    check_devices(args, kwargs)
+    check_arguments(args, kwargs)
     plain = disable(function)
     try:
         return capture_call(plain, args, kwargs, Options.make()).captured

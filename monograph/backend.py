@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from monograph import cache
+from monograph.capture import blame
 from monograph.codegen import assemble, target, workers
 from monograph.codegen.build import Store
 from monograph.config import Options
@@ -120,10 +121,14 @@ def _native(half: Half, options: Options, team: workers.Workers | None) -> None:
     half.seconds |= {"schedule": planned - start, "codegen": compiled - planned, "load": time.perf_counter() - compiled}
 
 
+def _warn(text: str) -> None:
+    blame.warn(text, RuntimeWarning)
+
+
 @functools.cache
 def _store(directory: Path | None) -> Store | None:
     """Objects on disk, looked up by what they depend on."""
-    opened = cache.opened(directory)
+    opened = cache.opened(directory, _warn)
     if opened is None:
         return None
     return lambda text, make: opened.get_or_make(cache.key(text), make)

@@ -1,12 +1,12 @@
 """A content-addressed store on disk for object code and whole programs.
 
-    entry ::= magic  sha256 of the content  content          at <directory>/<first two hex digits>/<key>
+    entry ::= magic  sha256 of key and content  content      at <directory>/<first two hex digits>/<key>
     key   ::= sha256 over everything the content depends on  see `key`
 
 The directory is ours alone (mode 0700, owned by the user); where that cannot be had there is no cache and
 one warning says so. Entries are written to a temporary file and renamed, so that readers see all or nothing,
-in any number of processes. What is read is verified; a damaged entry counts as absent and is replaced. Files may
-be deleted at any moment. The oldest entries go when the store outgrows its limit.
+in any number of processes. What is read is verified; an entry that is damaged, or that lies under another's key, counts
+as absent and is replaced. Files may be deleted at any moment. The oldest entries go when the store outgrows its limit.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ import contextlib
 import functools
 import hashlib
 import os
-import stat
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
@@ -52,7 +50,7 @@ class Cache:
             return None
         head = len(MAGIC) + hashlib.sha256().digest_size
         content = data[head:]
-        if data[:head] != MAGIC + hashlib.sha256(content).digest():
+        if data[:head] != _head(key, content):
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
@@ -69,7 +67,7 @@ class Cache:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=path.parent)
             with os.fdopen(handle, "wb") as file:
-                file.write(MAGIC + hashlib.sha256(content).digest() + content)
+                file.write(_head(key, content) + content)
             os.replace(temporary, path)
         except OSError:
             if temporary is not None:
@@ -119,14 +117,19 @@ class Cache:
         return self.directory / key[:2] / key
 
 
+def _head(key: str, content: bytes) -> bytes:
+    return MAGIC + hashlib.sha256(key.encode() + content).digest()
+
+
 @functools.cache
-def opened(directory: Path | None, limit: int = LIMIT) -> Cache | None:
-    """The cache in `directory`, made if need be; None, after one warning, where it would not be the user's alone."""
+def opened(directory: Path | None, tell: Callable[[str], None], limit: int = LIMIT) -> Cache | None:
+    """The cache in `directory`, made if need be; None, after `tell(why)`, where it would not be the user's alone."""
     if directory is None or not is_stable():
         return None
     reason = _refusal(directory)
     if reason is not None:
-        warnings.warn(f"compiled code is not cached: {directory} {reason}", RuntimeWarning, stacklevel=2)
+        tell(f"compiled code is not cached: {directory} {reason}; "
+             "set MONOGRAPH_CACHE_DIR to a directory that only you can write to, or to off")
         return None
     return Cache(directory, limit)
 
@@ -136,17 +139,17 @@ def _refusal(directory: Path) -> str | None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = os.stat(directory)
+    except FileExistsError:
+        return "is not a directory"
     except OSError as error:
         return f"cannot be made ({error.strerror})"
-    if not stat.S_ISDIR(status.st_mode):
-        return "is not a directory"
     if status.st_uid != os.geteuid():
         return "belongs to another user"
     if status.st_mode & 0o022:
         return "can be written by other users"
     if status.st_mode & 0o077:
         try:
-            os.chmod(directory, 0o700)
+            os.chmod(directory, status.st_mode & 0o700)     # what the user took away stays away
         except OSError as error:
             return f"cannot be made private ({error.strerror})"
     if not os.access(directory, os.W_OK | os.X_OK):

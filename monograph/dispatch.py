@@ -28,10 +28,10 @@ from monograph.capture.guards_ambient import modes_active
 from monograph.capture.readset_hooks import LOCK
 from monograph.capture.symbols import Place, Request
 from monograph.config import Options
-from monograph.errors import CaptureError, DeviceError, UnsupportedError, WrongPath
+from monograph.errors import CaptureError, DeviceError, InputError, UnsupportedError, WrongPath
 from monograph.varying import History
 
-__all__ = ["Call", "Dispatcher", "Entry", "Recompile", "TraceFailed", "known"]
+__all__ = ["Call", "Dispatcher", "Entry", "Recompile", "TraceFailed", "argument", "check_arguments", "known"]
 
 Call: TypeAlias = Callable[[list[Any], tuple[Any, ...], dict[str, Any]], Any]     # (leaves, args, kwargs) -> result
 
@@ -153,7 +153,7 @@ class Dispatcher:
         """No entry fits: capture and compile for these arguments, or run plainly where that is right."""
         if modes_active():
             return self.function(*args, **kwargs)
-        check_devices(args, kwargs)
+        check_arguments(args, kwargs)
         if self.refused and signature(args, kwargs) in self.refused:
             return self.function(*args, **kwargs)
         with LOCK:
@@ -246,15 +246,38 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         else type(x) for x in leaves)
 
 
-def check_devices(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """DeviceError for an argument that is elsewhere than in the CPU's memory."""
-    for path, leaf in pytree.tree_leaves_with_path((args, kwargs)):
+def check_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """DeviceError for an argument that is elsewhere than in the CPU's memory, InputError for one that holds itself."""
+    try:
+        leaves = pytree.tree_leaves_with_path((args, kwargs))
+    except RecursionError:
+        where = _holds_itself((args, kwargs))
+        if where is None:
+            raise
+        raise InputError(f"an argument is a {where} that holds itself",
+                         hint="pass what it holds, or an object of a class of your own with it as attribute") from None
+    for path, leaf in leaves:
         if not isinstance(leaf, torch.Tensor):
             continue
         with compat.no_torch_function():         # a subclass may answer by code of its own
             device = leaf.device
         if device.type != "cpu":
-            text = pytree.keystr(path)
-            where = text.replace("[0]", "args", 1) if text.startswith("[0]") else text.removeprefix("[1]")
-            raise DeviceError(f"argument {where} is on device {device}; only the CPU is supported",
+            raise DeviceError(f"{argument(path)} is on device {device}; only the CPU is supported",
                               hint="move it with .cpu(), or call the plain function: monograph.disable gives it back")
+
+
+def argument(path: Any) -> str:
+    """The name of a leaf of (args, kwargs)."""
+    text = pytree.keystr(path)
+    return "argument " + (text.replace("[0]", "args", 1) if text.startswith("[0]") else text.removeprefix("[1]"))
+
+
+def _holds_itself(value: Any, around: tuple[int, ...] = ()) -> str | None:
+    """The type of the first container on the way down that holds itself."""
+    if type(value) not in pytree.SUPPORTED_NODES or len(around) > sys.getrecursionlimit():
+        return None
+    if id(value) in around:
+        return type(value).__name__
+    children, _ = pytree.SUPPORTED_NODES[type(value)].flatten_fn(value)
+    found = (_holds_itself(child, (*around, id(value))) for child in children)
+    return next((name for name in found if name is not None), None)

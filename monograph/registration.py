@@ -16,13 +16,16 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["announce", "monograph"]
+__all__ = ["announce", "before_use", "monograph"]
 
 REGISTRY = "torch._dynamo.backends.registry"        # 2.13; `register_backend` there is public as torch._dynamo's
+before_use: list[Callable[[], None]] = []           # filled by the package's face
 
 
 def monograph(graph: Any, inputs: Sequence[Any], **choices: Any) -> Callable[..., Any]:
     """The back-end: `graph` is the fx.GraphModule that Dynamo made of a frame. `choices`: mode, options."""
+    for prepare in before_use:
+        prepare()
     return importlib.import_module("monograph.torch_backend").compile_frame(graph, inputs, **choices)
 
 

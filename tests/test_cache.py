@@ -2,7 +2,6 @@ import os
 import subprocess
 import sys
 import threading
-import warnings
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,13 @@ def stable(monkeypatch):
     monkeypatch.setattr(cache_module, "is_stable", lambda: True)
 
 
+def unwanted(text):
+    pytest.fail(text)
+
+
 @pytest.fixture
 def store(tmp_path):
-    cache = opened(tmp_path / "a" / "cache")
+    cache = opened(tmp_path / "a" / "cache", unwanted)
     assert cache is not None
     return cache
 
@@ -65,6 +68,21 @@ def test_damaged_entries_are_made_again(store, damage):
     assert store.get(name) == b"code"
 
 
+def test_an_entry_under_the_key_of_another_is_made_again(store):
+    first, second = key("first"), key("second")
+    store.put(first, b"code of the first")
+    store.put(second, b"code of the second")
+    store._path(second).write_bytes(store._path(first).read_bytes())
+    assert store.get(second) is None and store.get(first) == b"code of the first"
+    assert store.get_or_make(second, lambda: b"made") == b"made"
+
+
+def test_a_folder_in_the_place_of_an_entry(store):
+    name = key("text")
+    store._path(name).mkdir(parents=True)
+    assert store.get(name) is None and store.get_or_make(name, lambda: b"made") == b"made"
+
+
 def test_entries_used_longest_ago_go_first(tmp_path):
     cache = Cache(tmp_path, limit=3 * (len(cache_module.MAGIC) + 32 + 1000))
     for number in range(3):
@@ -100,11 +118,15 @@ def test_deleted_directories_do_not_matter(store):
 
 def refused(directory):
     opened.cache_clear()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        first, second = opened(directory), opened(directory)
-    assert first is None and second is None and len(caught) == 1
-    return str(caught[0].message)
+    told = []
+
+    def tell(text):
+        told.append(text)
+
+    assert opened(directory, tell) is None and opened(directory, tell) is None
+    text, = told
+    assert "MONOGRAPH_CACHE_DIR" in text
+    return text
 
 
 def test_directories_that_are_not_ours_are_refused_once(tmp_path, monkeypatch):
@@ -119,9 +141,12 @@ def test_directories_that_are_not_ours_are_refused_once(tmp_path, monkeypatch):
     assert "other users" in refused(shared)
     plain = tmp_path / "file"
     plain.write_text("")
-    assert "cannot be made" in refused(plain)
+    assert "is not a directory" in refused(plain)
     assert "cannot be made" in refused(plain / "below")
-    assert opened(None) is None
+    (tmp_path / "dangling").symlink_to(tmp_path / "missing" / "x")
+    assert "is not a directory" in refused(tmp_path / "dangling")
+    assert "cannot be made" in refused(tmp_path / ("long" * 100))
+    assert opened(None, unwanted) is None
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda *_: False)
         assert "cannot be written" in refused(tmp_path / "locked")
@@ -136,7 +161,7 @@ def test_no_cache_while_the_package_is_edited(tmp_path, monkeypatch):
         patch.setattr(cache_module, "_process_start", lambda: 0.0)
         cache_module.is_stable.cache_clear()
         opened.cache_clear()
-        assert opened(tmp_path) is None
+        assert opened(tmp_path, unwanted) is None
     cache_module.is_stable.cache_clear()
     opened.cache_clear()
 
@@ -144,7 +169,15 @@ def test_no_cache_while_the_package_is_edited(tmp_path, monkeypatch):
 def test_a_readable_directory_of_ours_is_made_private(tmp_path):
     tmp_path.chmod(0o755)
     opened.cache_clear()
-    assert opened(tmp_path) is not None and tmp_path.stat().st_mode & 0o777 == 0o700
+    assert opened(tmp_path, unwanted) is not None and tmp_path.stat().st_mode & 0o777 == 0o700
+
+
+def test_permissions_that_the_user_took_away_stay_away(tmp_path):
+    tmp_path.chmod(0o555)
+    opened.cache_clear()
+    opened(tmp_path, lambda text: None)
+    assert tmp_path.stat().st_mode & 0o777 == 0o500
+    tmp_path.chmod(0o700)
 
 
 def test_a_full_disk_is_not_an_error(store, monkeypatch):

@@ -83,12 +83,20 @@ def test_object_code_is_found_by_the_next_process(tmp_path):
             data[len(data) // 2] ^= 0xFF
             path.write_bytes(data)
     assert compiled(cache)[0] > 0           # damaged: compiled again, silently
+    entries = sorted((path for path in cache.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+    small, large = entries[0].read_bytes(), entries[-1].read_bytes()
+    entries[0].write_bytes(large)           # each under the other's name
+    entries[-1].write_bytes(small)
+    for path in entries[1:-1]:
+        path.write_bytes(b"")
+    assert compiled(cache)[0] > 0 and compiled(cache)[0] == 0
 
 
 def test_a_cache_that_cannot_be_had_is_one_warning(tmp_path):
     (tmp_path / "file").write_text("")
     made, errors = compiled(tmp_path / "file")
     assert made > 0 and errors.count("not cached") == 1
+    assert errors.startswith("<string>:"), errors           # a line of the user's
 
 
 SPREAD = """

@@ -8,9 +8,11 @@ derivative they are, through autograd's sequence numbers.
 from __future__ import annotations
 
 import dis
+import importlib
 import linecache
 import os
 import sys
+import warnings
 from types import CodeType, FrameType
 from typing import Any
 
@@ -18,12 +20,13 @@ import torch
 
 from monograph.source import SourceLoc
 
-__all__ = ["asking_frame", "expression", "is_ours", "is_user_code", "know_lines", "location", "raises_at", "user_frame"]
+__all__ = ["asking_frame", "expression", "is_ours", "is_user_code", "know_lines", "location", "raised_by_us",
+           "raised_by_user", "raises_at", "user_frame", "warn"]
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 SKIPPED = (TORCH, OURS, "<frozen", os.path.dirname(os.__file__) + os.sep + "contextlib.py",
-           os.path.dirname(os.__file__) + os.sep + "functools.py")
+           os.path.dirname(os.__file__) + os.sep + "functools.py", os.path.dirname(importlib.__file__) + os.sep)
 
 _user: dict[CodeType, bool] = {}
 _locations: dict[tuple[CodeType, int], SourceLoc] = {}
@@ -113,6 +116,32 @@ def location(frame: FrameType | None) -> SourceLoc | None:
         behind = _lines.get(code.co_filename, {}).get(line)
         known = _locations[code, line] = behind or SourceLoc(code.co_filename, line, code.co_qualname)
     return known
+
+
+def raised_by_user(error: BaseException) -> SourceLoc | None:
+    """The user's innermost line that an exception passed through."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if is_user_code(code):
+            found = SourceLoc(code.co_filename, trace.tb_lineno, code.co_qualname)
+        trace = trace.tb_next
+    return found
+
+
+def raised_by_us(error: BaseException) -> bool:
+    """Whether the innermost line that an exception passed through is this package's."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and is_ours(trace.tb_frame.f_code)
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """A warning at the line of the user's that is running."""
+    loc = location(user_frame(2))
+    warnings.warn_explicit(text, category, *(("<unknown>", 0) if loc is None else (loc.file, loc.line)))
 
 
 def expression(frame: FrameType | None) -> str:

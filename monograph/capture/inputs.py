@@ -88,7 +88,13 @@ def check_supported(tensor: torch.Tensor, what: str) -> None:
     if tensor.is_nested:
         raise errors.UnsupportedError(f"{what} is a nested tensor")
     if tensor.device.type != "cpu":
-        raise errors.DeviceError(f"{what} is on device {tensor.device}; only the CPU is supported")
+        raise errors.DeviceError(f"{what} is on device {tensor.device}; only the CPU is supported",
+                                 hint="move it with .cpu(), or off `meta` with .to_empty(device='cpu')")
+    if tensor.numel():
+        last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride())) + tensor.storage_offset()
+        if (last + 1) * tensor.element_size() > tensor.untyped_storage().nbytes():
+            raise errors.InputError(f"{what} has elements beyond its memory: the storage was freed or made smaller",
+                                    hint="give it memory again: resize_ its storage and fill it")
 
 
 def flat_like(tensor: torch.Tensor) -> torch.Tensor:

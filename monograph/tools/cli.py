@@ -9,19 +9,24 @@ explain  graph, kernels with the lines behind them, library calls, memory, passe
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
+import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from monograph import api
+from monograph import api, backend
+from monograph.capture import blame
 from monograph.config import BACKENDS
 from monograph.errors import InputError, MonographError
+from monograph.source import SourceLoc
+from monograph.tools.dump import Dump
 from monograph.tools.explain import explain
 from monograph.tools.verify import verify
 
@@ -35,18 +40,43 @@ except ImportError:                      # plain text does as well
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 0 all well, 1 a difference or a refusal, 2 a wrong command line."""
+    """The exit status: 0 all well, 1 a difference, a refusal, or the model itself fails, 2 a wrong command line,
+    130 interrupted."""
     options = _parser().parse_args(arguments)
+    backend.observer = Dump
     try:
         with torch.set_grad_enabled(options.grad):
             _run(options)
-    except InputError as error:
-        _say(f"error: {error}", "red", file=sys.stderr)
-        return 2
-    except MonographError as error:
-        _say(f"{type(error).__name__}: {error}", "red", file=sys.stderr)
-        return 1
+        sys.stdout.flush()
+    except BrokenPipeError:                  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        _say("interrupted", "red", file=sys.stderr)
+        return 130
+    except Exception as error:               # the model is anyone's code and raises anything
+        if options.traceback:
+            raise
+        status, text = _told(error)
+        _say(text, "red", file=sys.stderr)
+        return status
     return 0
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    """Exit status and words for what went wrong: what, where in the user's code, what to do."""
+    if isinstance(error, InputError):
+        return 2, f"error: {error}"
+    if isinstance(error, MonographError):
+        return 1, f"{type(error).__name__}: {error}"
+    what = str(error).partition("\nException raised from ")[0].rstrip()        # torch lists C++ frames below
+    lines = [f"{type(error).__name__}: {what}" if what else type(error).__name__]
+    loc = blame.raised_by_user(error)
+    if loc is not None:
+        lines.append(f"  at {loc}")
+    if blame.raised_by_us(error):
+        lines.append("  this is a fault of Monograph's")
+    lines.append("  --traceback shows the calls that led there")
+    return 1, "\n".join(lines)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -65,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, text in (("check", "compare compiled with eager"), ("explain", "show graph, kernels and memory")):
         command = commands.add_parser(name, help=text)
         command.add_argument("target", metavar="model.py:factory", help="factory() returns (model, example inputs)")
+        command.add_argument("--traceback", action="store_true", help="Python's traceback where something goes wrong")
         command.add_argument("--backend", choices=BACKENDS, default="llvm")
         command.add_argument("--grad", action="store_true", help="with gradients: forward and backward")
         if name == "check":
@@ -77,23 +108,44 @@ def _parser() -> argparse.ArgumentParser:
 def _load(target: str) -> tuple[Any, Any]:
     """Model and example inputs of `path/to/file.py:factory` or `package.module:factory`."""
     place, _, name = target.rpartition(":")
-    if not place:
+    if not place or not name:
         raise InputError(f"{target!r} names no factory", hint="write model.py:factory")
-    factory = getattr(_module(place), name, None)
+    with _running(f"{place} cannot be imported"):
+        factory = getattr(_module(place), name, None)
     if not callable(factory):
         raise InputError(f"{place} has no function {name!r}")
-    made = factory()
+    with _running(f"{name}() failed"):
+        made = factory()
     if not (isinstance(made, tuple) and len(made) == 2 and callable(made[0])):
-        raise InputError(f"{name}() must return (model, example inputs)")
+        kinds = [type(part).__name__ for part in (made if isinstance(made, tuple) else (made,))]
+        raise InputError(f"{name}() must return (model, example inputs), not ({', '.join(kinds)})", loc=_home(factory))
     return made
+
+
+@contextlib.contextmanager
+def _running(what: str) -> Iterator[None]:
+    """InputError that names the user's line for whatever the user's file raises."""
+    try:
+        yield
+    except MonographError:
+        raise
+    except Exception as error:
+        loc = blame.raised_by_user(error)
+        text = str(error)
+        if isinstance(error, SyntaxError) and error.filename is not None:
+            loc, text = SourceLoc(os.path.abspath(error.filename), error.lineno or 1), error.msg
+        raise InputError(f"{what}: {type(error).__name__}: {text}", loc=loc,
+                         hint="--traceback shows the calls that led there") from error
+
+
+def _home(function: Any) -> SourceLoc | None:
+    code = getattr(function, "__code__", None)
+    return SourceLoc(code.co_filename, code.co_firstlineno, code.co_qualname) if code is not None else None
 
 
 def _module(place: str) -> Any:
     if not place.endswith(".py"):
-        try:
-            return importlib.import_module(place)
-        except ModuleNotFoundError as error:
-            raise InputError(f"no module {place!r}: {error}") from error
+        return importlib.import_module(place)
     path = Path(place)
     if not path.is_file():
         raise InputError(f"no file {place}")

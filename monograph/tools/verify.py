@@ -19,9 +19,10 @@ from torch.utils import _pytree as pytree
 
 from monograph import api
 from monograph.build import build, capture_call, gather_inputs
+from monograph.capture import blame
 from monograph.config import Options
-from monograph.dispatch import TraceFailed
-from monograph.errors import MismatchError
+from monograph.dispatch import TraceFailed, argument, check_arguments
+from monograph.errors import InputError, MismatchError, UnsupportedError
 from monograph.tools.bisect import first_difference
 from monograph.tools.compare import difference, shared_memory
 
@@ -112,10 +113,14 @@ def _check(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options, name: str,
     rtol: float | None, atol: float | None,
 ) -> float:
+    check_arguments(args, kwargs)
     try:
         entry = build(function, args, kwargs, options)
     except TraceFailed as failed:
-        raise failed.error from None
+        args, kwargs = copied(args, kwargs)
+        function(*args, **kwargs)            # raises too, in eager's own words
+        raise UnsupportedError(f"eager runs it, but tracing it raised {type(failed.error).__name__}: {failed.error}",
+                               loc=blame.raised_by_user(failed.error)) from failed.error
     bound = [b.tensor for b in entry.report.captured.bindings if b.tensor is not None]
     before = State.of(function, bound)
 
@@ -142,10 +147,26 @@ def _check(
     return _largest(got.result, want.result)
 
 
+def copied(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments again, sharing among them what they share. InputError, by name, for one that cannot be copied."""
+    memo: dict[int, Any] = {}
+    hint = "verify plays each call twice, from the same arguments; pass what is read from it"
+    for path, leaf in pytree.tree_leaves_with_path((args, kwargs)):
+        if isinstance(leaf, torch.Tensor) and not leaf.is_leaf:
+            memo[id(leaf)] = leaf.detach().clone(memory_format=torch.preserve_format).requires_grad_()
+            continue
+        try:
+            copy.deepcopy(leaf, memo)
+        except Exception as error:           # objects say in any way they like that they cannot be copied
+            raise InputError(f"{argument(path)} is a {type(leaf).__name__} and cannot be copied: {error}",
+                             hint=hint) from error
+    return copy.deepcopy((args, kwargs), memo)
+
+
 def _play(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], bound: Sequence[torch.Tensor],
 ) -> Played:
-    args, kwargs = copy.deepcopy((args, kwargs))
+    args, kwargs = copied(args, kwargs)
     given = pytree.tree_leaves((args, kwargs))
     result = function(*args, **kwargs)
     shared = shared_memory(pytree.tree_leaves(result), [*given, *bound])
