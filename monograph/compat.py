@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import functools
 import logging
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
@@ -49,7 +50,7 @@ __all__ = [
     "fake_from_storage", "fake_sized", "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level",
     "function_mode_depth", "functorch_level", "global_module_hooks", "gradient_edge", "impl_address", "is_backed",
     "is_composite", "is_plain", "is_static_input", "kernels_only", "last_sequence", "llvmlite_library",
-    "no_inference_mode", "no_torch_function", "overload", "plain_torch", "quiet_fakes", "run_fake",
+    "module_hooks", "no_inference_mode", "no_torch_function", "overload", "plain_torch", "quiet_fakes", "run_fake",
     "schema_arguments", "set_grad_enabled", "set_version", "dims_of", "size_expression", "size_hint",
     "size_replacements", "storage_address", "storage_id", "storage_reference", "storage_size", "symbolic_fake_mode",
     "symbolic_size", "tensor_guards", "version", "without_onednn", "without_saved_tensor_hooks",
@@ -218,6 +219,22 @@ def whole_torch(grad: bool, autocast: torch.dtype | None) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def module_hooks(wrap: Callable[[Any], list[Any]]) -> Iterator[None]:
+    """`wrap(hooks)` instead of the full backward hooks, and pre-hooks, of every module that is called meanwhile."""
+    module = sys.modules["torch.nn.modules.module"]
+    plain = module.BackwardHook    # type: ignore[attr-defined]    # 2.13
+
+    def wrapped(owner: Any, hooks: Any, pre_hooks: Any) -> Any:
+        return plain(owner, wrap(hooks), wrap(pre_hooks))
+
+    module.BackwardHook = wrapped    # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        module.BackwardHook = plain    # type: ignore[attr-defined]
+
+
 OPS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)    # 2.13
 
 
@@ -315,9 +332,13 @@ class _Sizes(ShapeEnv):
         return SLoc("", "")
 
 
-def symbolic_fake_mode(asked: Callable[[Any], None]) -> Any:
-    """Tensors without data whose sizes may be symbols; `asked` hears what is taken for granted of these."""
-    return FakeTensorMode(shape_env=_Sizes(asked))
+def symbolic_fake_mode(asked: Callable[[Any], None], cached: bool) -> Any:
+    """Tensors without data whose sizes may be symbols; `asked` hears what is taken for granted of these.
+
+    `cached`: torch remembers results of ops, which costs more than it gives where there are symbols."""
+    mode = FakeTensorMode(shape_env=_Sizes(asked))
+    mode.cache_enabled = mode.cache_enabled and cached    # 2.13
+    return mode
 
 
 def symbolic_size(mode: Any, name: str, value: int, lo: int, hi: int | None, dim: Any) -> Any:

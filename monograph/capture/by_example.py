@@ -12,7 +12,9 @@ from typing import Any
 
 import torch
 
-from monograph import compat
+from monograph import compat, errors
+from monograph.capture.dims import hint, is_symbolic
+from monograph.capture.layout import Layout
 
 __all__ = ["laid_as_eager", "made_up", "result_or_error", "with_constants"]
 
@@ -27,6 +29,8 @@ def with_constants(mode: Any, func: Any, args: Any, kwargs: Any, constant: Const
     NotImplemented when they are not. `constant(fake)` is the value of a tensor that depends on no input.
     """
     tensors = _tensors((args, kwargs))
+    if _has_symbols((args, kwargs)):
+        return NotImplemented
     indices = [tensor for tensor in tensors if not (tensor.is_floating_point() or tensor.is_complex())]
     if not indices or sum(tensor.untyped_storage().nbytes() for tensor in tensors) > LARGEST:
         return NotImplemented
@@ -45,7 +49,7 @@ def result_or_error(mode: Any, func: Any, args: Any, kwargs: Any, failure: Excep
     """
     size = [0]
     with compat.plain_torch():
-        made = _real((args, kwargs), size)
+        made = _real(_numbers((args, kwargs)), size)
     if size[0] > LARGEST:
         if failure is None:
             return NotImplemented
@@ -54,6 +58,8 @@ def result_or_error(mode: Any, func: Any, args: Any, kwargs: Any, failure: Excep
         result = func(*made[0], **made[1])
     if func._schema.is_mutable and failure is not None:
         raise failure
+    if _has_symbols((args, kwargs)):
+        raise failure or errors.UnsupportedError(f"{func} has no shape rule for sizes that vary")
     return _fake(mode, result)
 
 
@@ -63,21 +69,56 @@ def laid_as_eager(mode: Any, func: Any, args: Any, kwargs: Any, result: Any) -> 
     given = {compat.storage_id(tensor) for tensor in _tensors((args, kwargs))}
     if not got or any(compat.storage_id(tensor) in given for tensor in got):
         return result
+    symbolic = _has_symbols((args, kwargs))
+    with compat.plain_torch():
+        numbers = _numbers((args, kwargs)) if symbolic else (args, kwargs)
     try:
-        asked = result_or_error(mode, func, args, kwargs, None)
+        asked = result_or_error(mode, func, *numbers, None)
     except Exception:            # the made-up numbers do not suit the op: the fake kernel has said all there is
         return result
     want = [] if asked is NotImplemented else _tensors(asked)
-    same = len(got) == len(want) and all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(got, want))
-    return asked if same else result
+    same = len(got) == len(want) and all(_shape(a) == _shape(b) and a.dtype == b.dtype for a, b in zip(got, want))
+    if not symbolic:
+        return asked if same else result
+    if same and any(Layout.of(a).numbers.strides != b.stride() for a, b in zip(got, want)):
+        raise errors.UnsupportedError(f"{func} gives strides that its shape rule for sizes that vary does not")
+    return result
 
 
 def made_up(args: Any, kwargs: Any, integer: int, cut: bool) -> tuple[list[Any], dict[str, Any]] | None:
     """Arguments like these with made-up tensors: integers `integer`, with `cut` sizes of 1; None when too large."""
     size = [0]
+    if _has_symbols((args, kwargs)):
+        with compat.plain_torch():
+            args, kwargs = _numbers((args, kwargs))
     with compat.plain_torch():
         made = _real((args, kwargs), size, integer=integer, cut=cut)
     return None if size[0] > LARGEST else (list(made[0]), made[1])
+
+
+def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
+    return tuple(map(hint, tensor.shape))
+
+
+def _has_symbols(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return not Layout.of(value).is_static
+    if isinstance(value, dict):
+        return any(map(_has_symbols, value.values()))
+    return any(map(_has_symbols, value)) if isinstance(value, (list, tuple)) else is_symbolic(value)
+
+
+def _numbers(value: Any) -> Any:
+    """Arguments with the sizes of this call: tensors on the meta device."""
+    if isinstance(value, torch.Tensor) and not Layout.of(value).is_static:
+        lies = Layout.of(value).numbers
+        memory = torch.empty(lies.extent, dtype=value.dtype, device="meta")
+        return memory.as_strided(lies.sizes, lies.strides, lies.offset)
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_numbers, value))
+    if isinstance(value, dict):
+        return {name: _numbers(entry) for name, entry in value.items()}
+    return hint(value) if isinstance(value, torch.SymInt) else value
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

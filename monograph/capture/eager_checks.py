@@ -20,7 +20,8 @@ import torch
 
 from monograph import compat
 from monograph.capture import by_example
-from monograph.capture.dims import is_symbolic
+from monograph.capture.dims import hint
+from monograph.capture.layout import Layout
 
 __all__ = ["check"]
 
@@ -69,7 +70,7 @@ def _collect(value: Any, tensors: list[torch.Tensor]) -> list[Hashable]:
     if isinstance(value, torch.Tensor):
         if value.device.type != "cpu" or value.layout is not torch.strided or value.is_quantized:
             raise _Unclear
-        if any(map(is_symbolic, (*value.shape, *value.stride(), value.storage_offset()))):
+        if not Layout.of(value).is_backed:
             raise _Unclear
         tensors.append(value)
         return [None]
@@ -77,6 +78,8 @@ def _collect(value: Any, tensors: list[torch.Tensor]) -> list[Hashable]:
         return [len(value), *(leaf for entry in value for leaf in _collect(entry, tensors))]
     if isinstance(value, dict):
         return [*value, *(leaf for entry in value.values() for leaf in _collect(entry, tensors))]
+    if type(value) is torch.SymInt and compat.is_backed(value):
+        return [int, hint(value)]
     if value is None or isinstance(value, (int, float, complex, str, torch.dtype, torch.device, torch.layout,
                                            torch.memory_format)):
         return [type(value), value]
@@ -107,12 +110,12 @@ def _has_out(func: Any) -> bool:
 
 
 def _emptiness(x: torch.Tensor) -> Hashable:
-    return tuple(x.shape) if x.numel() == 0 else None
+    return tuple(map(hint, x.shape)) if x.numel() == 0 else None
 
 
 def _run(func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]) -> None:
     safe = not SHAPE_SAFE.isdisjoint(func.tags) or func in NUMBERS_ONLY
-    cut = safe or sum(x.numel() for x in tensors) > FULL
+    cut = safe or sum(Layout.of(x).numbers.numel for x in tensors) > FULL
     failure = _failure(func, args, kwargs, cut)
     if failure is not None and cut and not safe and not isinstance(failure, NotImplementedError):
         failure = _failure(func, args, kwargs, cut=False)

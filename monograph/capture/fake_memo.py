@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from monograph import compat
+from monograph.capture.dims import dim
 from monograph.capture.layout import Layout
 from monograph.capture.views import NO_STEP
+from monograph.ir.symbolic import Expr
 from monograph.ops import families
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ __all__ = ["key_of_call", "make", "remember", "sized_by_values"]
 
 LARGEST = 50_000        # entries
 INDEX = torch.ops.aten.index.Tensor
-_known: dict[Hashable, Recipe] = {}
 _dtypes: dict[Hashable, torch.dtype] = {}
 
 
@@ -43,6 +44,10 @@ class Part:
 class Recipe:
     kind: Any                        # None: one tensor; else list or tuple
     parts: tuple[Part | None, ...]
+
+
+Table: TypeAlias = dict[Hashable, Recipe]
+_known: Table = {}
 
 
 class _Unhashable(Exception):
@@ -72,20 +77,22 @@ def sized_by_values(func: Any, args: Any) -> bool:
 def _key(value: Any, layouts: Any) -> Hashable:
     if isinstance(value, torch.Tensor):
         layout = next(layouts)
-        if not layout.is_static:
+        if not layout.is_backed:
             raise _Unhashable
-        return layout.sizes, layout.strides, layout.offset, layout.dtype, layout.conj, layout.neg
+        return layout.whole
     if isinstance(value, (list, tuple)):
         return tuple(_key(entry, layouts) for entry in value)
+    if type(value) is torch.SymInt and compat.is_backed(value):
+        return dim(value)
     if value is None or isinstance(value, (int, float, bool, str, torch.dtype, torch.device, torch.layout,
                                            torch.memory_format, complex)):
         return type(value), value
     raise _Unhashable
 
 
-def make(key: Hashable, call: Call, mode: Any) -> Any:
-    """The fake result of a call seen before, else NotImplemented."""
-    recipe = _known.get(key)
+def make(key: Hashable, call: Call, mode: Any, trace: Table) -> Any:
+    """The fake result of a call seen before, else NotImplemented. `trace`: what is remembered for one trace."""
+    recipe = _table(key, trace).get(key)
     if recipe is None:
         return _like_operands(call, mode)
     parts = [None if part is None else _part(part, call, mode) for part in recipe.parts]
@@ -99,7 +106,16 @@ def _part(part: Part, call: Call, mode: Any) -> torch.Tensor:
     return compat.fake_view(mode, call.tensors[part.argument], part.layout)
 
 
-def remember(key: Hashable, call: Call, result: Any) -> None:
+def _table(key: Hashable, trace: Table) -> Table:
+    """What was asked about symbols was asked in one trace, for which alone the answers are remembered."""
+    return trace if _has_symbols(key) else _known
+
+
+def _has_symbols(key: Any) -> bool:
+    return isinstance(key, Expr) or type(key) is tuple and any(map(_has_symbols, key))
+
+
+def remember(key: Hashable, call: Call, result: Any, trace: Table) -> None:
     """Keep what `result` looks like, where that says all."""
     several = type(result) in (list, tuple)
     leaves = list(result) if several else [result]
@@ -115,7 +131,7 @@ def remember(key: Hashable, call: Call, result: Any) -> None:
             return
         layout, home = Layout.of(leaf), compat.storage_id(leaf)
         argument = homes.get(home, -1)
-        if not layout.is_static:
+        if not layout.is_backed:
             return
         if argument < 0:
             if layout.offset or layout.conj or layout.neg:
@@ -126,9 +142,12 @@ def remember(key: Hashable, call: Call, result: Any) -> None:
         parts.append(Part(layout, argument))
     if any(part is not None and part.argument == -2 for part in parts):
         return
-    if len(_known) > LARGEST:
-        _known.clear()
-    _known[key] = Recipe(type(result) if several else None, tuple(parts))
+    table = _table(key, trace)
+    if table is _known and not all(part is None or part.layout.is_static for part in parts):
+        return
+    if len(table) > LARGEST:
+        table.clear()
+    table[key] = Recipe(type(result) if several else None, tuple(parts))
     _remember_dtype(call, leaves)
 
 
@@ -139,20 +158,20 @@ def _alike(call: Call) -> Hashable | None:
     if not call.layouts or torch.Tag.pointwise not in call.func.tags:
         return None
     first = call.layouts[0]
-    if len(first.sizes) == 0 or 0 in first.sizes or first.conj or first.neg or not first.is_static:
+    if len(first.sizes) == 0 or 0 in first.key[0] or first.conj or first.neg or not first.is_backed:
         return None
-    if first.is_ambiguous:
+    if first.is_ambiguous or (1 in first.key[0] and not first.is_static):
         return None
-    for layout in call.layouts[1:]:
-        if (layout.sizes, layout.strides, layout.dtype, layout.conj, layout.neg) != (
-                first.sizes, first.strides, first.dtype, False, False):
-            return None
+    whole = first.at_zero().whole
+    if any(layout.at_zero().whole != whole for layout in call.layouts[1:]):
+        return None
     if not first.at_zero().is_dense():
         return None
     others = [value for value in (*call.args, *call.kwargs.values()) if not isinstance(value, torch.Tensor)]
     if any(isinstance(value, (list, tuple, torch.memory_format)) for value in others):
         return None
-    numbers = tuple(type(value) if type(value) in (int, float) else value for value in others)
+    kinds = {int: int, float: float, torch.SymInt: int}
+    numbers = tuple(kinds.get(type(value), value) for value in others)
     return call.func, torch.get_default_dtype(), len(call.layouts), first.dtype, tuple(call.kwargs), numbers
 
 
@@ -160,7 +179,7 @@ def _remember_dtype(call: Call, leaves: list[Any]) -> None:
     key = _alike(call)
     if key is not None and len(leaves) == 1 and isinstance(leaves[0], torch.Tensor):
         layout = Layout.of(leaves[0])
-        if (layout.sizes, layout.strides) == (call.layouts[0].sizes, call.layouts[0].strides):
+        if layout.whole[:2] == call.layouts[0].whole[:2]:
             _dtypes[key] = layout.dtype
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from monograph import compat
-from monograph.capture.dims import hint, key_of
+from monograph.capture.dims import dims, hint, key_of
 from monograph.ir.symbolic import Expr, known_equal, known_le, maximum
 
 __all__ = ["Layout", "channels_last_strides", "contiguous_strides", "disjoint"]
@@ -101,8 +101,23 @@ class Layout:
 
     @property
     def is_static(self) -> bool:
-        shape, steps, offset = self.key[:3]
-        return type(offset) is INT and all(type(n) is INT for n in shape) and all(type(n) is INT for n in steps)
+        return type(self.offset) is INT and all(type(n) is INT for n in self.sizes) and all(
+            type(n) is INT for n in self.strides)
+
+    @property
+    def numbers(self) -> Layout:
+        """The layout in this call."""
+        if self.is_static:
+            return self
+        return Layout(map(hint, self.sizes), map(hint, self.strides), hint(self.offset), self.dtype, self.conj,
+                      self.neg)
+
+    @property
+    def whole(self) -> tuple[Any, ...]:
+        """All there is to know, to be hashed."""
+        if self.is_static:
+            return self.sizes, self.strides, self.offset, self.dtype, self.conj, self.neg
+        return dims(self.sizes), dims(self.strides), key_of(self.offset), self.dtype, self.conj, self.neg
 
     @property
     def numel(self) -> Any:
@@ -166,8 +181,10 @@ class Layout:
     @property
     def is_ambiguous(self) -> bool:
         """Row-major or channels-last but for the strides of dims of size 1: torch's ops disagree about results then."""
-        if 1 not in self.key[0] or 0 in self.key[0] or not self.is_static:
+        if 1 not in self.key[0] or 0 in self.key[0] or not self.is_backed:
             return False
+        if not self.is_static:
+            return self.numbers.is_ambiguous
         plain, last = contiguous_strides(self.sizes), channels_last_strides(self.sizes)
         if self.strides == plain:
             return False

@@ -63,6 +63,7 @@ class Sizes:
     numbers: dict[str, int] = field(default_factory=dict)
     sizes: dict[str, Any] = field(default_factory=dict)
     lying: dict[str, Lying] = field(default_factory=dict)
+    results: dict[Any, Any] = field(default_factory=dict)        # what results of ops look like, for `fake_memo`
     answers: list[tuple[Any, SourceLoc | None]] = field(default_factory=list)
 
     def hear(self, asked: Any) -> None:

@@ -60,7 +60,7 @@ class Tracer(Asking, TorchDispatchMode):
     def __init__(self, flat: set[int], describe: Any, resolve: Any, request: Request = MappingProxyType({})) -> None:
         self.sizes = Sizes(request)
         super().__init__()
-        self.sizes.mode = self.mode = compat.symbolic_fake_mode(self.sizes.hear)
+        self.sizes.mode = self.mode = compat.symbolic_fake_mode(self.sizes.hear, not request)
         self.graph = Graph()
         self.record = Recorder(self.graph)
         self.memory = Memory(self.record)
@@ -257,12 +257,12 @@ class Tracer(Asking, TorchDispatchMode):
         key = fake_memo.key_of_call(call)
         if key is None:
             return self.fake(call.func, call.args, call.kwargs)
-        result = fake_memo.make(key, call, self.mode)
+        result = fake_memo.make(key, call, self.mode, self.sizes.results)
         if result is NotImplemented:
             result = self.fake(call.func, call.args, call.kwargs)
             if any(layout.is_ambiguous for layout in call.layouts):
                 result = by_example.laid_as_eager(self.mode, call.func, call.args, call.kwargs, result)
-            fake_memo.remember(key, call, result)
+            fake_memo.remember(key, call, result, self.sizes.results)
         return result
 
     def again(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
