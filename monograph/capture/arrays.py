@@ -360,15 +360,19 @@ def lending(tracer: Tracer) -> Iterator[None]:
     patches = [(torch, "from_numpy", from_numpy), *((np, name, as_array) for name in
                ("asarray", "array", "ascontiguousarray", "asanyarray"))]
     kept = [(home, name, getattr(home, name)) for home, name, _ in patches]
+    outer = compat.FakeTensor.__dict__.get("__array_ufunc__")     # of a trace that this one lies in
     setattr(compat.FakeTensor, "__array_ufunc__", ufunc)          # noqa: B010
     for (home, name, make), (_, _, function) in zip(patches, kept, strict=True):
         stand_in = make(function)
-        _originals[id(stand_in)] = function
+        _originals[id(stand_in)] = not_lent(function)
         setattr(home, name, stand_in)
     try:
         yield
     finally:
-        delattr(compat.FakeTensor, "__array_ufunc__")
+        if outer is None:
+            delattr(compat.FakeTensor, "__array_ufunc__")
+        else:
+            setattr(compat.FakeTensor, "__array_ufunc__", outer)  # noqa: B010
         for home, name, function in kept:
             _originals.pop(id(getattr(home, name)), None)
             setattr(home, name, function)

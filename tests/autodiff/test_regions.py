@@ -335,7 +335,6 @@ def test_draws_of_a_loop_inside_of_a_loop_are_refused():
         differentiated(graph)
 
 
-@pytest.mark.xfail(reason="a trace within a trace takes numpy's place twice", strict=False)
 def test_a_derivative_may_be_taken_while_a_trace_is_under_way():
     block = parse("""graph {
         input %x: f32[2]
