@@ -42,15 +42,15 @@ def compiled_graph():
     return entry.report.captured.graph
 
 
-@pytest.mark.parametrize("choice", [{"mode": "reduce-overhead"}, pytest.param(
-    {"options": {"weights": "live"}},
-    marks=pytest.mark.xfail(reason="fails at times: a parameter differs after training with live weights"))])
+@pytest.mark.parametrize("choice", [{"mode": "reduce-overhead"}, {"options": {"weights": "live"}}])
 def test_training_equals_eager(choice):
-    net = Net()
+    """In f64: gradients in front of a batch norm are small differences of large numbers, the bias's is 0 but for
+    rounding."""
+    net = Net().double()
     eager = copy.deepcopy(net)
     fast = torch.compile(net, backend="monograph", **choice)
     for size in (3, 5, 7, 7):
-        x = torch.randn(size, 6)
+        x = torch.randn(size, 6, dtype=torch.float64)
         given = [x.clone().requires_grad_() for _ in range(2)]
         torch.testing.assert_close(fast(given[0]), eager(given[1]))
         fast(given[0]).square().sum().backward()
