@@ -91,7 +91,16 @@ def _view(m: Maker) -> None:
         lambda: m.aten("slice.Tensor", x, d, 1, 3), lambda: m.aten("expand.default", m.pick(4), m.rows(4)),
         lambda: m.aten("permute.default", x, (*range(d), d + 1, d)),
         lambda: m.aten("select.int", m.aten("unsqueeze.default", x, 0), 0, 0),
+        lambda: _turned(m, x),
     ])())
+
+
+def _turned(m: Maker, x: Value) -> Value:
+    """Something done to rows whose last symbol is not where rows have it, with one value for all of the first dims."""
+    d = m.lead
+    turned = m.aten("transpose.int", m.aten("clamp.default", x, -4, 4), d - 1, d)
+    one = m.aten("unsqueeze.default", m.pick(m.size, 4), 0)
+    return m.aten("transpose.int", m.aten("mul.Tensor", turned, m.aten("tanh.default", one)), d - 1, d)
 
 
 def _product(m: Maker) -> None:

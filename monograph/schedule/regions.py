@@ -15,7 +15,7 @@ from monograph.ir import edit
 from monograph.ir.graph import Graph, Node, Value, map_operand
 from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
-from monograph.schedule import checks, roles, rowat, rowwise
+from monograph.schedule import checks, roles, rowat, rowwise, swapped
 from monograph.schedule.kernel import is_held
 from monograph.schedule.outputs import copy_of
 from monograph.schedule.roles import Role
@@ -41,6 +41,7 @@ def prepared(graph: Graph, count: bool = True) -> Graph:
 
 
 def _prepare(graph: Graph, count: bool) -> None:
+    swapped.sink(graph)
     rowwise.extract(graph, count)
     rowat.extract(graph)
     guarded = {checks.guard(graph, node) for node in list(graph.nodes)}

@@ -27,11 +27,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from monograph.ir import edit
-from monograph.ir.graph import Graph, Node, Operand, Value
+from monograph.ir.graph import Graph, Node, Operand, Value, map_operand
 from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
 from monograph.ir.symbolic import Dim, Sum, Symbol, product
 from monograph.ir.types import TensorType
 from monograph.ops import families, table, templates
+from monograph.ops.build import Builder
 from monograph.schedule import roles
 from monograph.schedule.kernel import is_held
 from monograph.schedule.roles import Role
@@ -133,6 +134,7 @@ def extract(graph: Graph, count: bool = True) -> bool:
     """Put row nodes into `graph`, a copy of the user's. `count`: make regions for any number of rows."""
     done = False
     for unit in _units(graph):
+        _spread(graph, unit)
         for nodes in _sets(graph, unit):
             if sum(not node.op.has(Trait.VIEW) and not node.op.has(Trait.FACTORY) for node in nodes) >= FEWEST:
                 _replace(graph, unit, nodes, count)
@@ -152,6 +154,31 @@ def _units(graph: Graph) -> list[Unit]:
             if unit and len(set(symbols)) == len(symbols) and all(isinstance(dim, (int, Symbol)) for dim in unit):
                 found[unit] = None
     return sorted(found, key=lambda unit: -len(unit))
+
+
+def _spread(graph: Graph, unit: Unit) -> None:
+    """Make rows of what is one for several: [1, s, ...] of unit (b, s), where it meets rows and would stop them."""
+    made: dict[Value, Value] = {}
+    for node in list(graph.nodes):
+        if families.family_of(node.op.name) != "pointwise" or node.result.tensor.shape[:len(unit)] != unit:
+            continue
+        if not any(is_held(value) and _along(value, node.result, unit) for value in node.inputs):
+            continue
+        for value in node.inputs:
+            shape = _spread_shape(value, node.result, unit)
+            if shape is not None:
+                if value not in made:
+                    builder = Builder(graph, before=node)
+                    made[value] = builder.call("aten.expand_copy.default", value, shape)
+                node.operands = tuple(map_operand(entry, lambda v: made.get(v, v)) for entry in node.operands)
+
+
+def _spread_shape(value: Value, result: Value, unit: Unit) -> tuple[Dim, ...] | None:
+    """The shape of `value` with all of the unit in front; None where that is not what it lacks."""
+    own, rank = value.tensor.shape, result.tensor.rank
+    lead, rest = ((1,) * (rank - len(own)) + own)[:len(unit)], ((1,) * (rank - len(own)) + own)[len(unit):]
+    fits = all(mine in (1, dim) for mine, dim in zip(lead, unit, strict=True)) and all(isinstance(d, int) for d in rest)
+    return (*unit, *rest) if is_held(value) and fits and lead != unit and value.tensor.device == "cpu" else None
 
 
 def _sets(graph: Graph, unit: Unit) -> list[list[Node]]:

@@ -230,6 +230,34 @@ graph {
     check(graph, *([torch.randn(n, 1021), torch.arange(n)] for n in (1, 2, 40)))
 
 
+def test_rotated_heads_are_rows_of_the_batch_and_the_sequence():
+    """Heads are turned after the rotation, and its angles, one row for all of the batch, are spread first."""
+    program = check(parse("""
+graph {
+    symbol b: 0..
+    symbol s: 0..
+    input %x: f32[b, s, 24, strides=[24*s, 24, 1]]
+    input %w: f32[24, 24, strides=[24, 1]] = parameter w
+    input %c: f32[1, s, 8, strides=[8*s, 8, 1]]
+    %h: f32[b, s, 24] = aten.linear.default(%x, %w)
+    %q: f32[b, s, 3, 8] = aten.view.default(%h, size=[b, s, 3, 8])
+    %t: f32[b, 3, s, 8] = aten.transpose.int(%q, dim0=1, dim1=2)
+    %k: f32[1, s, 8] = aten.cos.default(%c)
+    %u: f32[1, 1, s, 8] = aten.unsqueeze.default(%k, dim=1)
+    %m: f32[b, 3, s, 8] = aten.mul.Tensor(%t, %u)
+    %h1: f32[b, 3, s, 4] = aten.slice.Tensor(%t, dim=3, start=4, end=9223372036854775807)
+    %n: f32[b, 3, s, 4] = aten.neg.default(%h1)
+    %l: f32[b, 3, s, 4] = aten.slice.Tensor(%t, dim=3, start=0, end=4)
+    %r: f32[b, 3, s, 8] = aten.cat.default([%n, %l], dim=-1)
+    %y: f32[b, 3, s, 8] = aten.add.Tensor(%m, %r)
+    return %y
+}
+"""), *([torch.randn(b, s, 24), torch.randn(24, 24), torch.randn(1, s, 8)]
+        for b, s in ((0, 1), (1, 0), (1, 1), (2, 7), (3, 40))))
+    labels = [step.label for step in python_steps(program)]
+    assert labels == ["cos", "unsqueeze", "transpose", "expand_copy", "rows", "transpose"]
+
+
 def test_two_threads_with_sizes_of_their_own():
     graph = parse(BLOCK)
     run(graph, pipeline())
@@ -269,4 +297,4 @@ graph {
 }
 """), *([torch.randn(8, n, 12), torch.randn(12, 12)] for n in (1, 5, 33)))
     labels = [step.label for step in python_steps(program)]
-    assert labels == ["linear", "view", "transpose", "rows"]        # a linear alone is as well called in torch
+    assert labels == ["rows", "transpose"]
