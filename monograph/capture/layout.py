@@ -14,7 +14,7 @@ import torch
 
 from monograph import compat
 from monograph.capture.dims import dims, hint, key_of
-from monograph.ir.symbolic import Expr, known_equal, known_le, maximum
+from monograph.ir.symbolic import Expr, known_equal, maximum
 
 __all__ = ["Layout", "channels_last_strides", "contiguous_strides", "disjoint"]
 
@@ -142,7 +142,7 @@ class Layout:
         if self.conj or self.neg:
             return False
         if not self.is_static:
-            return self._is_surely_dense()
+            return self._is_dense_here()
         if self.offset != 0:
             return False
         if 0 in self.sizes:
@@ -154,17 +154,19 @@ class Layout:
             expected *= size
         return True
 
-    def _is_surely_dense(self) -> bool:
-        """As `is_dense`, whatever the symbols are."""
-        shape, _, offset = self.key[:3]
+    def _is_dense_here(self) -> bool:
+        """As `is_dense`, of sizes that are symbols: what is so in this call and not known of all is asked for."""
+        shape, steps, offset = self.key[:3]
         if offset != 0 or not self.is_backed:
             return False
-        dims = [d for d in range(len(shape)) if shape[d] != 1]
         expected: Any = 1
-        for d in sorted(dims, key=lambda d: (hint(self.strides[d]), hint(self.sizes[d]))):
-            if not known_equal(self.key[1][d], expected):
+        for d in sorted(range(len(shape)), key=lambda d: (hint(self.strides[d]), hint(self.sizes[d]))):
+            if shape[d] == 1:
+                continue
+            if not known_equal(steps[d], key_of(expected)) and not (
+                    hint(self.strides[d]) == hint(expected) and bool(self.strides[d] == expected)):
                 return False
-            expected = expected * shape[d]
+            expected = expected * self.sizes[d]
         return True
 
     @property
@@ -173,10 +175,8 @@ class Layout:
         return all(type(n) is INT or compat.is_backed(n) for n in (*self.sizes, *self.strides, self.offset))
 
     def fits(self, base: Layout) -> bool:
-        """Whether index arithmetic over `base`, which is dense, surely reaches all of this."""
-        if self.is_static and base.is_static:
-            return bool(self.extent <= base.numel)
-        return known_le(key_of(self.extent), key_of(base.numel))
+        """Whether index arithmetic over `base`, which is dense, reaches all of this."""
+        return bool(self.extent <= base.numel)
 
     @property
     def is_ambiguous(self) -> bool:
@@ -200,8 +200,8 @@ class Layout:
 
     def overlaps_itself(self) -> bool:
         """True when two indices surely meet in one element (a stride of 0), as eager's check does."""
-        shape, steps = self.key[0], self.key[1]
-        return any(type(size) is INT and size > 1 and step == 0 for size, step in zip(shape, steps, strict=True))
+        return any(step == 0 and (size > 1 if type(size) is INT else compat.is_backed(size) and bool(size > 1))
+                   for size, step in zip(self.sizes, self.key[1], strict=True))
 
     def is_non_overlapping_and_dense(self) -> bool:
         """As torch's property of that name: like `is_dense`, wherever it starts."""

@@ -120,7 +120,7 @@ class Memory:
         known = storage.cache.get(FLAT)
         if known is None:
             value = views.layout_to_flat(self.record, storage.layout, storage.value)
-            known = storage.cache[FLAT] = Layout((value.tensor.numel,), (1,), 0, storage.layout.dtype), value
+            known = storage.cache[FLAT] = Layout((storage.layout.numel,), (1,), 0, storage.layout.dtype), value
         return known[1]
 
     # -- writing ---------------------------------------------------------------------

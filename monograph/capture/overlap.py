@@ -24,7 +24,7 @@ def check_write(tensor: torch.Tensor, layout: Layout, tensors: Iterable[torch.Te
     """Raise RuntimeError as eager does when op `name` writes to `tensor` and it meets itself, or `tensors` in part."""
     if layout.overlaps_itself():
         raise RuntimeError(MEETS_ITSELF)
-    if name in UNCHECKED or not layout.is_static:
+    if name in UNCHECKED or not layout.is_backed:
         return
     home = None
     for other in tensors:
@@ -36,7 +36,7 @@ def check_write(tensor: torch.Tensor, layout: Layout, tensors: Iterable[torch.Te
 
 
 def _partly(a: Layout, b: Layout) -> bool:
-    if a.key == b.key or not b.is_static or 0 in a.sizes or 0 in b.sizes:
+    if a.key == b.key or not b.is_backed or 0 in a.key[0] or 0 in b.key[0]:
         return False
     if not (a.is_non_overlapping_and_dense() and b.is_non_overlapping_and_dense()):
         return False       # torch calls this "too hard" and lets it pass

@@ -170,11 +170,13 @@ def _cover(tracer: Tracer, home: Any, target: torch.Tensor) -> None:
         if home.input is not None:
             _see_all(tracer, home, compat.storage_id(target))
         tracer.memory.grow(home, int(layout.extent))
+    elif layout.is_backed and home.layout.is_backed and not layout.fits(home.layout):
+        raise errors.UnsupportedError("a tensor is resized to sizes that vary", loc=tracer.record.loc)
 
 
 def _see_all(tracer: Tracer, home: Any, key: int) -> None:
     """Start again with the caller's storage as one dimension where it is more than `home` covers."""
     real = next(entry.real for entry in tracer.entries if entry.home == key)
     count = real.untyped_storage().nbytes() // real.element_size()
-    if not home.layout.is_dense() or home.layout.numel != count:
+    if not home.layout.is_dense() or not home.layout.is_static or home.layout.numel != count:
         raise Restart(compat.storage_id(real))
