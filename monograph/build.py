@@ -157,11 +157,12 @@ def capture_call(
             raise
         except Exception as error:
             raise TraceFailed(error) from error
-    late = reads.journal.changes()
+    late = [f"writes to {change.path}" for change in reads.journal.changes()]
+    late += ["prints, warns or logs"] * (len(reads.messages) > traced.said)
     if late:
         reads.journal.rollback()
-        raise UnsupportedError(f"a hook or custom autograd.Function writes to {late[0].path} in the backward",
-                               hint="return what you need, or let the call run eagerly (fullgraph=False)")
+        raise UnsupportedError(f"a custom autograd.Function {late[0]} in the backward",
+                               hint="do it in a hook, or let the call run eagerly (fullgraph=False)")
     captured.graph.name = getattr(function, "__name__", type(function).__name__)
     if leaves_traces(captured) or traced.has_effects:
         raise_in_python(captured.graph)

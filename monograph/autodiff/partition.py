@@ -73,8 +73,10 @@ def split(captured: Captured) -> Partition:
     leaves = [graph.outputs[output] for _, output in sorted(joint.leaf_gradients.items())]
     outputs = [joint.gradients[position] for position in gradients]
     flags = {k: graph.outputs[joint.absent[output]] for k, output in enumerate(outputs) if output in joint.absent}
-    saved = _saved([*gradients.values(), *leaves, *flags.values()], ahead, graph, tangents)
-    return _build(captured, flow, ahead, results, gradients, leaves, flags, saved)
+    acts = [node for node in graph.nodes if node not in ahead and not node.is_pure and not node.results]
+    read = [value for node in acts for value in node.reads]
+    saved = _saved([*gradients.values(), *leaves, *flags.values(), *read], ahead, graph, tangents)
+    return _build(captured, flow, ahead, results, gradients, leaves, flags, saved, acts)
 
 
 def _maker(value: Value) -> Node:
@@ -159,8 +161,9 @@ def _definitions(graph: Graph) -> Iterable[Value]:
 
 def _build(
     captured: Captured, flow: _Flow, ahead: set[Node], results: list[Value], gradients: dict[int, Value],
-    leaves: list[Value], flags: dict[int, Value], saved: list[Value],
+    leaves: list[Value], flags: dict[int, Value], saved: list[Value], acts: list[Node],
 ) -> Partition:
+    """`acts`: nodes of the backward without results, which check or tell."""
     graph, joint = captured.graph, captured.joint
     assert joint is not None
     tangents = {position: result for result, position in joint.tangents.items()}
@@ -197,7 +200,8 @@ def _build(
     wanted = [*gradients.values(), *leaves, *flags.values()]
     partition.absent = {k: len(gradients) + len(leaves) + i for i, k in enumerate(flags)}
     given = {*replayed, *(value for value in saved if not isinstance(value.type, TensorType))}
-    later = flow.between(given | {graph.inputs[position] for position in tangents}, ahead, wanted)
+    read = [value for node in acts for value in node.reads]
+    later = flow.between(given | {graph.inputs[position] for position in tangents}, ahead, [*wanted, *read]) | {*acts}
     given_types = [*(value.type for value in backward.inputs), *(graph.inputs[position].type for position in tangents)]
     needed = flow.symbols & set().union(*map(symbols_read, later), *map(symbols_in, given_types))
     told = [*given_types, *(value.type for node in later for value in node.results)]

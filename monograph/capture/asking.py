@@ -50,6 +50,7 @@ class Asking:
         self.existed: Callable[[Any], bool] = lambda value: False    # whether an object was there before the trace
         self.has_written: Callable[[Any], bool] = lambda known: False      # to a container seen first in a branch
         self.count_messages: Callable[[], int] = lambda: 0           # prints, warnings so far
+        self.backward_hooks: Any = None                              # the driver's: see that module
         self.derivative: Callable[..., dict[Value, Value]] | None = None      # of a region: see `regions.gradient`
         self.absence: Callable[[Graph, Value], Value | None] | None = None    # see `autodiff.absence`
 

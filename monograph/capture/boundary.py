@@ -185,16 +185,13 @@ class Seal:
         """Storages made inside that two results may lie in, one of them perhaps."""
         users: dict[int, set[int]] = {}
         found: dict[int, Storage] = {}
-
-        def visit(storage: Storage, user: int) -> None:
-            found[id(storage)] = storage
-            users.setdefault(id(storage), set()).add(user)
-            for place in storage.places:
-                visit(place.storage, user)
-
         for leaf in leaves:
-            if isinstance(leaf, compat.FakeTensor):
-                visit(self.tracer.memory.of(leaf), id(leaf))
+            pending = [self.tracer.memory.of(leaf)] if isinstance(leaf, compat.FakeTensor) else []
+            while pending:
+                storage = pending.pop()
+                found[id(storage)] = storage
+                users.setdefault(id(storage), set()).add(id(leaf))
+                pending += [place.storage for place in storage.places]
         places = {id(place.storage) for storage in found.values() for place in storage.places}
         return [storage for key, storage in found.items()
                 if key in places and storage.input is None and len(users[key]) > 1]

@@ -16,6 +16,7 @@ from monograph import compat, errors
 from monograph.capture import blame
 from monograph.capture.arrays import lending
 from monograph.capture.averages import cumulative_averages
+from monograph.capture.backward_hooks import BackwardHooks
 from monograph.capture.boundary import Seal, remove_dead
 from monograph.capture.captured import Binding, Captured
 from monograph.capture.checks import checks_of_values
@@ -27,7 +28,7 @@ from monograph.capture.inputs import Restart
 from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_requirements
 from monograph.capture.names import Names
 from monograph.capture.plain_ints import plain_ints
-from monograph.capture.regions.errors import Asked, Fork, Unmergeable, forget, swallowed
+from monograph.capture.regions.errors import Asked, Fork, Unmergeable, Whole, forget, swallowed
 from monograph.capture.regions.operators import RegionOperators
 from monograph.capture.state import Snapshot, clear_caches, reset_tensors
 from monograph.capture.symbols import Request, SizesDiffer, refined
@@ -67,6 +68,8 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                 plan.request = differ.request
             except Asked as asked:
                 plan.conversions.convert(asked.code)
+            except Whole as hook:
+                plan.whole.add(hook.number)
             except Fork as fork:
                 plan.fork(fork.site)
             except Exception as error:
@@ -92,6 +95,7 @@ class _Plan:
     request: Request                                    # sizes that are symbols
     flat: set[int] = field(default_factory=set)         # real storages that must be flat bases
     forks: dict[Any, int] = field(default_factory=dict)       # statements that take the path of this call
+    whole: set[int] = field(default_factory=set)        # hooks of the backward that are called whole
     read_numbers: bool = False                          # integers are read from this call
     numbers: int = 0                                    # traced numbers made by the last attempt
     conversions: Conversions = field(default_factory=Conversions)
@@ -123,12 +127,17 @@ class _Attempt:
         self.names = Names(self.roots)
         self.plan = plan
         plan.numbers = 0
-        self.tracer = Tracer(plan.flat, self.names.source, lambda binding: binding.resolve(self.leaves),
-                             plan.request)
+        leaves = self.leaves
+
+        def binding_of(binding: Binding) -> Any:          # not of `self`: no cycle keeps fakes alive
+            return binding.resolve(leaves)
+
+        self.tracer = Tracer(plan.flat, self.names.source, binding_of, plan.request)
         plan.sizes = self.tracer.sizes
         self.tracer.derivative = derivative
         self.tracer.absence = absence
         self.tracer.plan = plan
+        self.tracer.backward_hooks = BackwardHooks(self.tracer, plan.whole)
         self.tracer.can_convert = plan.conversions.can_convert
         for hook in hooks:
             watch = getattr(hook, "watch", None)
@@ -162,20 +171,20 @@ class _Attempt:
             args, kwargs = given = self._arguments()
             before, spec = pytree.tree_flatten(given)
             self.names.build()               # before the hooks, which would take it for reads of the user's code
-            with tracer, UserMode(tracer), entered(RegionOperators(tracer, self.plan.forks)):
-                with ExitStack() as stack:
-                    stack.enter_context(lending(tracer))
-                    stack.enter_context(uncompiled())
-                    if self.plan.request:
-                        stack.enter_context(plain_ints())
-                    for hook in self.hooks:
-                        stack.enter_context(hook)
-                    result = self._call(args, kwargs)
-                    after, changed = pytree.tree_flatten(given)
-                    if changed != spec or any(a is not b for a, b in zip(before, after, strict=True)):
-                        raise errors.UnsupportedError("the program changes a list or dict that it was given",
-                                                      hint="return a new one instead")
-                    return self._seal(result)        # the user's code in the backward is watched as well
+            with tracer, UserMode(tracer), entered(RegionOperators(tracer, self.plan.forks)), ExitStack() as stack:
+                stack.enter_context(lending(tracer))
+                stack.enter_context(uncompiled())
+                stack.enter_context(tracer.backward_hooks.watching())
+                if self.plan.request:
+                    stack.enter_context(plain_ints())
+                for hook in self.hooks:
+                    stack.enter_context(hook)
+                result = self._call(args, kwargs)
+                after, changed = pytree.tree_flatten(given)
+                if changed != spec or any(a is not b for a, b in zip(before, after, strict=True)):
+                    raise errors.UnsupportedError("the program changes a list or dict that it was given",
+                                                  hint="return a new one instead")
+                return self._seal(result)        # the user's code in the backward is watched as well
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the user's code. What is to start the trace again does so whatever that code makes of it."""

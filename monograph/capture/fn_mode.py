@@ -75,6 +75,8 @@ class UserMode(TorchFunctionMode):
             return self.tolist(args[0])
         if func is Tensor.numpy:
             return self.numpy(*args, **kwargs)
+        if func is Tensor.register_hook:
+            args = (args[0], self.tracer.backward_hooks.wrap(args[1]))
         args, kwargs = as_tensors(self.tracer, func, args, kwargs)
         if func in BUILDERS and args:
             with torch._C.DisableTorchFunction(), torch.no_grad():

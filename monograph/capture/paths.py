@@ -8,6 +8,7 @@ which the value differs raises WrongPath before anything is written, and is capt
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ class Paths:
     """The reads of one trace."""
 
     def __init__(self, tracer: Tracer) -> None:
-        self.tracer = tracer
+        self.tracer: Tracer = weakref.proxy(tracer)     # no cycle: fakes end with the trace
         self.reads: list[tuple[Any, ...]] = []
         self.locs: list[Any] = []
         self.values: dict[Value, Any] = {}       # of the nodes evaluated so far

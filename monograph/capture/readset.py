@@ -15,6 +15,7 @@ this very trace executed that line. (Watching calls would double the time of a t
 from __future__ import annotations
 
 import argparse
+import array
 import contextvars
 import enum
 import functools
@@ -86,6 +87,8 @@ class ReadSet:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        if exc[0] is not None:               # what the backward wrote so far
+            self.journal.rollback()
         self.hooks.uninstall()
         LOCK.release()
 
@@ -256,11 +259,13 @@ class ReadSet:
         elif isinstance(value, contextvars.ContextVar):
             self.facts["context", id(value)] = Fact(
                 f"context variable {value.name}", "{0}.get({1})", (value, ABSENT), "same", value.get(ABSENT))
-        elif isinstance(value, (dict, list, tuple, set, frozenset)):
+        elif isinstance(value, (dict, list, tuple, set, frozenset, deque)):
             self._container(value, path)
         elif isinstance(value, np.ndarray) and value.nbytes <= LONG and not value.dtype.hasobject:
             self.facts["array", id(value)] = Fact(
                 f"content of {path}", "{0}.tobytes() == {1}", (value, value.tobytes()))
+        elif isinstance(value, (bytearray, memoryview, array.array)) and memoryview(value).nbytes <= LONG:
+            self.facts["array", id(value)] = Fact(f"content of {path}", "bytes({0}) == {1}", (value, bytes(value)))
         elif isinstance(value, NAMESPACES):
             self._namespace(value, path)
         if isinstance(value, type):
@@ -317,16 +322,16 @@ class ReadSet:
     def _container(self, value: Any, path: str) -> None:
         """Content facts. Tuples cannot change, but what they hold can."""
         kind = type(value)
-        if kind in (list, set) or isinstance(value, dict):
+        if kind in (list, set, deque) or isinstance(value, dict):
             self.journal.watch(value, path)
         if len(value) > LONG:
             self.facts["length", id(value)] = Fact(f"length of {path}", "len({0})", (value,), "same", len(value))
             return
         if isinstance(value, dict):
             self._dict(value, path)
-        elif isinstance(value, list):
+        elif isinstance(value, (list, deque)):
             self.facts["length", id(value)] = Fact(f"length of {path}", "len({0})", (value,), "same", len(value))
-            for i, entry in enumerate(list.__iter__(value)):
+            for i, entry in enumerate(list.__iter__(value) if isinstance(value, list) else deque.__iter__(value)):
                 self.facts["item", id(value), i] = Fact(f"{path}[{i}]", f"{{0}}[{i}]", (value,), "same", entry)
                 self.reach(entry, f"{path}[{i}]")
         elif isinstance(value, tuple):

@@ -35,6 +35,7 @@ class Traced:
         self.reads = reads
         self.changes: list[Change] = []
         self.argument_changes: list[tuple[Path, Any]] = []
+        self.said = 0                        # messages of the forward
         self.lazy = False                    # the function returned a generator: it ran to its end in the trace
 
     def call(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -47,6 +48,7 @@ class Traced:
             if self.lazy:
                 result = list(result)
             self.changes = self.reads.journal.changes()
+            self.said = len(self.reads.messages)
         finally:
             self.reads.journal.rollback()
         self.reads.hooks.outside.check()

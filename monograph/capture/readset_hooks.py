@@ -103,6 +103,7 @@ class Hooks:
 
     def uninstall(self) -> None:
         self.outside.tracing = False
+        self.outside.tracer = None           # whose fakes end with the trace
         for table, name, value in self.lent:
             table[name] = value
         while self.replaced:

@@ -19,7 +19,7 @@ import torch
 
 from monograph.errors import UnsupportedError
 from monograph.ir.graph import Attribute, Graph, Operand
-from monograph.ir.op import Op, Parameter, ParameterKind, Trait
+from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
 from monograph.ir.types import Type
 from monograph.ops import own, table
 
@@ -28,10 +28,12 @@ __all__ = ["of_function", "of_overload"]
 _numbers = itertools.count()
 
 
-def of_function(name: str, call: Callable[[Sequence[torch.Tensor]], Sequence[Any]], *, random: bool = False) -> Op:
+def of_function(name: str, call: Callable[[Sequence[torch.Tensor]], Sequence[Any]], *, random: bool = False,
+                effects: frozenset[Effect] = frozenset()) -> Op:
     """A new op that calls a Python function of tensors; it lives as long as the process."""
     readable = "".join(c if c.isalnum() else "_" for c in name)
-    op = Op(f"host.{readable}.{next(_numbers)}", (Parameter("tensors", ParameterKind.TENSORS),), _traits(random))
+    op = Op(f"host.{readable}.{next(_numbers)}", (Parameter("tensors", ParameterKind.TENSORS),), _traits(random),
+            effects=effects)
     return _add(op, lambda tensors: tuple(call(tensors)))
 
 

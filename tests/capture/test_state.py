@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import sys
 from typing import Any
 
 import pytest
@@ -168,3 +169,20 @@ def test_data_set_to_itself_changes_nothing():
     x = ramp(2, 3)
     with torch.no_grad():
         assert torch.allclose(monograph.compile(layer, backend="reference")(x), layer(x))
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_no_fake_outlives_a_trace(grad: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = sys.modules["monograph.capture.driver"]
+    swept: list[int] = []
+    monkeypatch.setattr(driver, "clear_caches", lambda: swept.append(1))
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = model(x)
+        y.register_hook(lambda gradient: gradient * 2)
+        return y * 2, y.sum()
+
+    with torch.set_grad_enabled(grad):
+        monograph.capture(function if grad else model, torch.randn(2, 4))
+    assert not swept

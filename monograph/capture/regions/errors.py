@@ -10,7 +10,7 @@ import threading
 from types import CodeType
 from typing import Any
 
-__all__ = ["Asked", "Fork", "Unmergeable", "forget", "swallowed"]
+__all__ = ["Asked", "Fork", "Unmergeable", "Whole", "forget", "swallowed"]
 
 
 class _Pending(threading.local):
@@ -52,6 +52,14 @@ class Unmergeable(_Again):
     def __init__(self, why: str, site: Any = None) -> None:
         self.site = site
         super().__init__(why)
+
+
+class Whole(_Again):
+    """A hook of the backward, by number, does more than compute: it is to be called whole."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(f"hook {number}")
 
 
 class Fork(_Again):
