@@ -1,6 +1,7 @@
 """What the traced Python wrote, found by comparing containers before and after, and how to take it back.
 
-    Journal ::= (container, copy of its content, path)*       dicts (attribute tables among them), lists, sets, cells
+    Journal ::= (container, copy of its content, path)*       dicts (attribute tables among them), lists, deques, sets,
+                                                          cells
     Change  ::= path[key]: before -> after
 
 A container enters the journal when the trace first sees it, that is before anything can be
@@ -10,7 +11,7 @@ written to it through that reference.
 from __future__ import annotations
 
 import types
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ __all__ = ["Change", "Journal"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`container[key]` went from `before` to `after`; ABSENT for added or removed keys. For lists, sets and
+    """`container[key]` went from `before` to `after`; ABSENT for added or removed keys. For lists, deques, sets and
     cells `key` is None, and both are the whole content."""
 
     container: Any
@@ -37,7 +38,7 @@ class Journal:
         self.globals: dict[tuple[int, str], tuple[dict[str, Any], str, Any, str]] = {}
 
     def watch(self, container: Any, path: str) -> None:
-        """Remember the content of a dict, list, set or cell as it is now."""
+        """Remember the content of a dict, list, deque, set or cell as it is now."""
         if id(container) not in self.entries:
             self.entries[id(container)] = (container, content(container), path)
 
@@ -99,6 +100,8 @@ def content(container: Any) -> Any:
         return dict(dict.items(container))
     if isinstance(container, (set, frozenset)):
         return set(container)
+    if isinstance(container, deque):
+        return list(deque.__iter__(container))
     return list(list.__iter__(container))
 
 
@@ -122,6 +125,9 @@ def put(container: Any, key: Any, value: Any) -> None:
             _table(container).__delitem__(container, key)
     elif isinstance(container, list):
         list.__setitem__(container, slice(None), value)
+    elif isinstance(container, deque):
+        deque.clear(container)
+        deque.extend(container, value)
     else:
         container.clear()
         container.update(value)

@@ -4,12 +4,15 @@ Each input is played twice from the same state (weights, buffers, attributes, ra
 and once compiled; results, changed arguments, changed state, shared memory and gradients are compared. On a
 difference the graph is searched for the first node whose compiled value is not the reference's, and MismatchError
 names it.
+
+Each input is captured twice as well, and compared with every program made before whose guard accepts it: programs that
+differ then hold a value of Python's that no guard watches (`unguarded`).
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,14 +24,16 @@ from monograph import api
 from monograph.build import build, capture_call, gather_inputs
 from monograph.capture import blame
 from monograph.config import Options
-from monograph.dispatch import TraceFailed, argument, check_arguments
+from monograph.dispatch import Entry, TraceFailed, argument, check_arguments
 from monograph.errors import InputError, MismatchError, UnsupportedError
 from monograph.tools.bisect import first_difference
 from monograph.tools.compare import difference, shared_memory
+from monograph.tools.unguarded import first_unguarded, moved
 
 __all__ = ["Verified", "verify"]
 
 GRADIENT_RTOL, GRADIENT_ATOL = 1e-3, 1e-4      # sums over everything a weight touches
+UNGUARDED = "pass it as an argument, or keep it in an attribute, a global or the environment, which guards watch"
 
 
 @dataclass(frozen=True)
@@ -73,23 +78,42 @@ class State:
 
 
 def verify(
-    function: Callable[..., Any], inputs: Sequence[Any], *, rtol: float | None = None, atol: float | None = None,
+    function: Callable[..., Any], inputs: Iterable[Any], *, rtol: float | None = None, atol: float | None = None,
     options: Options | None = None,
 ) -> Verified:
     """Compare on every entry of `inputs`: a tuple of positional arguments, a dict of keyword arguments, or a tensor.
 
     Tolerances default to the dtype's (f32: rtol 1e-4, atol 1e-5). Arguments and state are left as they were.
-    Raises MismatchError naming the first node and the user's line that differ.
+    `inputs` may be a generator: what it changes between two entries (a file, a variable, a counter) is what programs
+    must not have taken for granted. Raises MismatchError naming the first node and the user's line that differ, or
+    those with a value that reached the graph without a guard.
     """
     dispatcher = api.dispatcher_of(function)
     plain = function if dispatcher is None else dispatcher.function
     if options is None:
         options = Options.make() if dispatcher is None else dispatcher.options
-    largest = 0.0
-    for number, entry in enumerate(inputs):
-        args, kwargs = _call_of(entry)
-        largest = max(largest, _check(plain, args, kwargs, options, f"input {number}", rtol, atol))
-    return Verified(len(inputs), len(inputs), largest)
+    largest, entries = 0.0, list[Entry]()
+    for number, given in enumerate(inputs):
+        args, kwargs = _call_of(given)
+        largest = max(largest, _check(entries, plain, args, kwargs, options, f"input {number}", rtol, atol))
+    return Verified(len(entries), len(entries), largest)
+
+
+def _check_guards(
+    entries: Sequence[Entry], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+    options: Options, name: str,
+) -> None:
+    """Capture the call again, and ask whether programs that are taken for it are what it makes."""
+    crowd = moved()
+    again = capture_call(function, args, kwargs, options).captured
+    del crowd
+    for entry in entries:
+        if entry is not entries[-1] and entry.reads or entry.guard.check(args, kwargs) is None:
+            continue                          # another value that was read is another program
+        found = first_unguarded(entry.report.captured, entry.report.text, again)
+        if found is not None:
+            raise MismatchError(f"{name}: a value of Python's reached the graph without a guard: {found[0]}",
+                                loc=found[1], hint=UNGUARDED)
 
 
 def _call_of(entry: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -110,12 +134,15 @@ class Played:
 
 
 def _check(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options, name: str,
-    rtol: float | None, atol: float | None,
+    entries: list[Entry], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+    options: Options, name: str, rtol: float | None, atol: float | None,
 ) -> float:
+    """One input; `entries` are the programs so far, to which its own is added."""
     check_arguments(args, kwargs)
     try:
         entry = build(function, args, kwargs, options)
+        entries.append(entry)
+        _check_guards(entries, function, args, kwargs, options, name)
     except TraceFailed as failed:
         args, kwargs = copied(args, kwargs)
         function(*args, **kwargs)            # raises too, in eager's own words
