@@ -17,8 +17,8 @@ from monograph.ir.types import ScalarType, TensorType, Type
 from monograph.runtime import lazy
 
 __all__ = [
-    "PLACEHOLDER", "Binder", "Check", "Symbols", "binder", "checker", "has_symbols", "is_held", "lay_out", "numbers",
-    "sizer", "solid",
+    "PLACEHOLDER", "Binder", "Check", "Symbols", "binder", "checker", "has_symbols", "is_held", "lay_out", "names_in",
+    "names_told", "numbers", "sizer", "solid",
 ]
 
 Symbols: TypeAlias = MutableMapping[str, Any]
@@ -59,6 +59,21 @@ def numbers(value: Any, symbols: Mapping[str, Any]) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)(numbers(entry, symbols) for entry in value)
     return value
+
+
+def names_in(type: Type) -> frozenset[str]:
+    """The symbols that a type speaks of."""
+    if isinstance(type, ScalarType):
+        return frozenset() if type.symbol is None else frozenset({type.symbol})
+    return frozenset[str]().union(*map(symbolic.free_symbols, (*type.shape, *(type.strides or ()))))
+
+
+def names_told(type: Type) -> frozenset[str]:
+    """The symbols that the sizes of a value of that type tell, or that it is."""
+    if isinstance(type, ScalarType):
+        return frozenset() if type.symbol is None else frozenset({type.symbol})
+    linear = [found[0] for dim in type.shape if (found := _linear(dim)) is not None]
+    return frozenset(linear).union(dim.name for dim in type.shape if isinstance(dim, Symbol))
 
 
 def binder(type: Type) -> Binder | None:

@@ -40,7 +40,7 @@ class Call:
         threads.make_torch_safe()
         with compat.no_torch_function(), compat.kernels_only():
             result = self.function(operands, symbols)
-        return tuple(_flat(result))
+        return (result,) if isinstance(result, torch.Tensor) else tuple(_flat(result))
 
 
 def _flat(result: Any) -> Iterator[Any]:
@@ -76,26 +76,40 @@ def _bound(overload: Any, step: Library) -> Callable[[list[Any], Symbols], Any]:
     takes = [str(parameter.type) in _OPERAND_TYPES for parameter in parameters]
     if sum(takes) != len(step.operands):
         raise CompileError(f"{step.op} takes {sum(takes)} operands; the program gives {len(step.operands)}")
-    plan = []
+    constants: list[Any] = []
+    named: dict[str, Any] = {}
+    places: list[int | str] = []                # of the operands: a position or a name
+    symbolic: list[tuple[int | str, Any]] = []
     for parameter, is_operand in zip(parameters, takes):
         if not is_operand and parameter.name not in step.attributes:
             raise CompileError(f"{step.op}: the program gives no {parameter.name!r}")
         constant = None if is_operand else _thaw(step.attributes[parameter.name])
-        plan.append((parameter.name, parameter.kwarg_only, is_operand, constant, has_symbols(constant)))
+        at: int | str = parameter.name if parameter.kwarg_only else len(constants)
+        if is_operand:
+            places.append(at)
+        elif has_symbols(constant):
+            symbolic.append((at, constant))
+        if isinstance(at, str):
+            named[at] = constant
+        else:
+            constants.append(constant)
+
+    is_plain = not named and not symbolic
 
     def call(operands: list[Any], symbols: Symbols) -> Any:
-        slots = iter(operands)
-        args: list[Any] = []
-        kwargs: dict[str, Any] = {}
-        for name, by_name, is_operand, constant, is_symbolic in plan:
-            value = next(slots) if is_operand else constant
-            if is_symbolic:
-                value = numbers(value, symbols)
-            if by_name:
-                kwargs[name] = value
+        arguments: list[Any] = list(constants)
+        if is_plain:
+            for place, operand in zip(places, operands):
+                arguments[place] = operand      # type: ignore[index]
+            return overload(*arguments)
+        kwargs = dict(named)
+        computed = [(at, numbers(entry, symbols)) for at, entry in symbolic]
+        for at, value in (*zip(places, operands), *computed):
+            if isinstance(at, str):
+                kwargs[at] = value
             else:
-                args.append(value)
-        return overload(*args, **kwargs)
+                arguments[at] = value
+        return overload(*arguments, **kwargs)
 
     return call
 

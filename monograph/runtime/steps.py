@@ -13,7 +13,7 @@ import torch
 from monograph import compat
 from monograph.runtime import abi, failure, library, record, rows
 from monograph.runtime.frame import Frame
-from monograph.runtime.held import Binder, binder
+from monograph.runtime.held import Binder, binder, names_in, names_told
 from monograph.runtime.program import (
     Branch,
     Jump,
@@ -45,6 +45,7 @@ class _Maker:
         self, program: Program, resolve: library.Resolve | None, native: Callable[[Frame, int], None]
     ) -> None:
         self.program, self.resolve, self.native = program, resolve, native
+        self.given = frozenset[str]().union(*map(names_told, program.inputs))
 
     def perform(self, number: int) -> Perform:
         step = self.program.steps[number]
@@ -135,7 +136,7 @@ class _Maker:
             return None
         slot = self.program.slots[number]
         if slot.kind == "held":
-            return _hold(slot)
+            return _hold(slot, self.given)
         adopts = slot.kind == "output" and slot.type == self.program.outputs[slot.position]
         base = abi.FIRST_INPUT_BASE + len(self.program.inputs) + slot.position
 
@@ -151,20 +152,24 @@ class _Maker:
         return store
 
 
-def _hold(slot: Slot) -> Callable[[Frame, Any, list[Any], Tensors, Tensors], None]:
-    position, bind = slot.position, binder(slot.type)
+def _hold(slot: Slot, given: frozenset[str]) -> Callable[[Frame, Any, list[Any], Tensors, Tensors], None]:
+    """`given`: the symbols that the inputs of a call tell, once for all of it."""
+    position, bind = slot.position, None if names_in(slot.type) <= given else binder(slot.type)
 
     def store(frame: Frame, result: Any, operands: list[Any], tensors: Tensors, outputs: Tensors) -> None:
         if isinstance(result, torch.Tensor) and result.layout is torch.strided:
             storage = compat.storage_address(result)
-            if any(compat.storage_address(memory) == storage for memory in (frame.arena, *outputs)):
-                with compat.no_torch_function(), compat.kernels_only():
-                    result = result.clone()        # a view of memory that later steps write to
-                storage = compat.storage_address(result)
-            elif any(compat.storage_address(x) == storage for x in operands if isinstance(x, torch.Tensor)):
-                storage = 0                        # a view of whatever the operand is
-            if storage:
+            for x in operands:
+                if isinstance(x, torch.Tensor) and compat.storage_address(x) == storage:
+                    break
+            else:
                 frame.own.add(storage)
+                storage = 0
+            # A view of whatever the operand is: maybe of memory that later steps write to.
+            if storage and any(compat.storage_address(memory) == storage for memory in (frame.arena, *outputs)):
+                with compat.no_torch_function(), compat.kernels_only():
+                    result = result.clone()
+                frame.own.add(compat.storage_address(result))
         frame.held[position] = result
         if bind is not None:
             bind(result, frame.symbols)
