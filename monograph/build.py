@@ -117,8 +117,9 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     call = _with_effects(call, capture.traced)
     if any(node.op.name == "mono.check" and node.attributes["error"] == REPLAY for node in captured.graph.walk()):
         call = _or_in_python(call, function)
-    symbols = {(tensor.path, axis) for tensor in captured.lying for axis in tensor.sizes}
-    fixed = {place: "the program needs its number" for place in request if place not in symbols}
+    symbols = {(tensor.key, axis) for tensor in captured.lying for axis in tensor.sizes}
+    fixed = {place: "the program needs its number" for place in request
+             if place not in symbols and isinstance(place[0], str)}
     return Entry(capture.guard, call, report, reads, fixed)
 
 
@@ -246,7 +247,7 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
     facts = [fact for fact in facts if all(map(reads.journal.is_watched, fact.watch)) and fact.watch or fact.holds()]
     tags, others = watched(facts)
     whole = [binding.leaf for binding in _whole(captured) if 0 <= binding.leaf < leaves]
-    sizes = _size_facts(captured)
+    sizes = _size_facts(captured, fetched, leaves)
     arguments = Arguments(args, kwargs, overlap=overlap, bound=weights, whole=whole,
                           gradients=_gradients(captured, args, kwargs)[1], sizes=sizes)
     guard = generate(others, arguments, weights, labels, fetched, tags.check if tags is not None else None, sizes)
@@ -256,13 +257,14 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
     return guard
 
 
-def _size_facts(captured: Captured) -> SizeFacts | None:
+def _size_facts(captured: Captured, fetched: Sequence[Fact], leaves: int) -> SizeFacts | None:
     """What the program takes for granted of sizes that are symbols."""
     if not captured.lying:
         return None
-    leaves = {binding.path: binding.leaf for binding in captured.bindings if binding.kind == "argument"}
-    lying = {leaves[tensor.path]: tensor for tensor in captured.lying}
-    return SizeFacts(lying, captured.asked, {leaves[tensor.path]: tensor.path for tensor in captured.lying})
+    numbers = {binding.path: binding.leaf for binding in captured.bindings if binding.kind == "argument"}
+    lying = {numbers[tensor.path]: tensor for tensor in captured.lying}
+    labels = {leaf: tensor.path if leaf < leaves else fetched[leaf - leaves].label for leaf, tensor in lying.items()}
+    return SizeFacts(lying, captured.asked, labels)
 
 
 def _gradients(captured: Captured, args: Any, kwargs: Any) -> tuple[list[Fact], dict[int, torch.Tensor | None]]:

@@ -189,8 +189,7 @@ class Dispatcher:
                 raise
             return None, error
         self.entries = (entry, *self.entries)
-        if entry.fixed:
-            self.history.note_fixed(args, kwargs, list(entry.fixed))
+        self.history.note(args, kwargs, list(entry.fixed), entry.guard.fetched)
         if len(self.entries) > STORM and not self.stormed:
             self.stormed = True
             self._warn(f"{self.name} was compiled {len(self.entries)} times, at last because of {self.recompiles[-1]}. "

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from monograph import compat
 from monograph.capture.driver import argument_path
+from monograph.capture.guards import Fact
 from monograph.capture.symbols import Place, Request
 from monograph.errors import InputError
 from monograph.ir.symbolic import Symbol
@@ -26,6 +27,7 @@ __all__ = ["SMALLEST", "History", "mark_dynamic"]
 
 SMALLEST = 2        # of sizes that are symbols
 TRIES = 3           # at a size as a symbol
+MOST = 256          # places looked at
 MARKS = "_monograph_sizes"       # attribute of a marked tensor: {dim: (min, max)}
 
 
@@ -47,10 +49,19 @@ def mark_dynamic(tensor: torch.Tensor, dim: int, *, min: int | None = None, max:
 
 @dataclass
 class Kind:
-    """`calls`: the sizes of calls that were compiled; `fixed`: how often a place could not be a symbol."""
+    """`calls`: the sizes of calls that were compiled; `fixed`: how often a place could not be a symbol;
+    `fetched`: where programs take further tensors from, that code replaces by others (a cache that grows)."""
 
     calls: list[Mapping[Place, int]] = field(default_factory=list)
     fixed: Counter[Place] = field(default_factory=Counter)
+    fetched: list[Fact] = field(default_factory=list)
+
+    def replaced(self) -> Iterator[tuple[torch.Tensor, int, int]]:
+        """Tensors at such places whose size in a dim is another one than it was; with the dim, and what it was."""
+        for fact in self.fetched[-MOST:]:
+            now, then = fact.now(), fact.want
+            if isinstance(now, torch.Tensor) and compat.is_plain(now) and now.dim() == then.dim():
+                yield from ((now, axis, size) for axis, size in enumerate(then.shape) if size != now.shape[axis])
 
 
 @dataclass
@@ -83,11 +94,19 @@ class History:
                 together = place
             lo, hi = marked.get(place, (None, None))
             made[place] = symbols.setdefault(together, Symbol(f"s{len(symbols)}", max(lo or 0, SMALLEST), hi))
+        for tensor, axis, then in kind.replaced():
+            together = "replaced", then, tensor.shape[axis]
+            if tensor.shape[axis] >= SMALLEST:
+                made[id(tensor), axis] = symbols.setdefault(together, Symbol(f"s{len(symbols)}", SMALLEST))
         return made
 
-    def note_fixed(self, args: tuple[Any, ...], kwargs: dict[str, Any], places: Iterable[Place]) -> None:
-        """These places could not be symbols in a program for such a call, perhaps because of their sizes in it."""
-        self.kinds.setdefault(_kind(args, kwargs), Kind()).fixed.update(places)
+    def note(self, args: tuple[Any, ...], kwargs: dict[str, Any], fixed: Iterable[Place],
+             fetched: Iterable[Fact]) -> None:
+        """What a program for such a call is like: places that could not be symbols, perhaps because of their sizes in
+        it; places that it takes tensors from."""
+        kind = self.kinds.setdefault(_kind(args, kwargs), Kind())
+        kind.fixed.update(fixed)
+        kind.fetched += fetched
 
 
 def tensors(call: tuple[tuple[Any, ...], dict[str, Any]]) -> Iterator[tuple[str, torch.Tensor]]:

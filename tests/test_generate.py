@@ -39,6 +39,17 @@ def test_generate_equals_eager(make):
         assert torch.equal(found[0][0], found[1][0]) and torch.equal(found[0][1], found[1][1])
 
 
+def test_a_cache_that_grows_takes_three_programs():
+    torch.manual_seed(0)
+    eager = gpt2().eval()
+    fast = monograph.compile(copy.deepcopy(eager), backend="reference")
+    tokens = torch.randint(3, 50, (2, 4))
+    assert torch.equal(fast.generate(tokens, max_new_tokens=12), eager.generate(tokens, max_new_tokens=12))
+    dispatcher = monograph.api.dispatcher_of(fast)
+    assert len(dispatcher.entries) == 3           # the prompt, the first token after it, any other
+    assert "argument.layers[0].keys: shape (2, 2, 4, 8) -> (2, 2, 5, 8)" in str(dispatcher.recompiles[1])
+
+
 def test_save_pretrained(tmp_path):
     torch.manual_seed(0)
     eager = gpt2().eval()

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import torch
+from torch.utils import _pytree as pytree
 
 from monograph import compat
 from monograph.source import SourceLoc
@@ -192,6 +193,8 @@ class Guard:
     weight_facts: TensorFacts | None = None
     source: str = ""
     lines: dict[int, SourceLoc] = field(default_factory=dict)      # id of a fact -> the user's line that read it
+    fetched: list[Fact] = field(default_factory=list)      # places whose tensor is taken from there at every call
+    explain_fetched: Callable[[tuple[Any, ...], dict[str, Any]], list[str]] = lambda args, kwargs: []
 
     def failures(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
         """The facts that this call violates, in words; where the arguments differ those alone, because thousands of
@@ -205,7 +208,7 @@ class Guard:
                 found.append(fact.failure() if loc is None else f"{fact.failure()} (read at {loc.short})")
         if self.weight_facts is not None:
             found += self.weight_facts.failures(self.weights)
-        return found
+        return found or self.explain_fetched(args, kwargs)
 
 
 @dataclass
@@ -300,4 +303,17 @@ def generate(
             text.require([f"{text.name(sharing)}({text.name(tuple(weights))}) == {text.name(shared)}"])
     text.lines.append(f"return [{', '.join([*arguments.leaves, *extra])}]")
     check = text.function("check", "args, kwargs")
-    return Guard(check, list(facts), arguments.failures, tuple(weights), weight_facts, text.source)
+    guard = Guard(check, list(facts), arguments.failures, tuple(weights), weight_facts, text.source)
+    if fetched:
+        guard.fetched = list(fetched)
+        guard.explain_fetched = lambda args, kwargs: _fetched_failures(fetched, fetched_facts, sizes, args, kwargs)
+    return guard
+
+
+def _fetched_failures(fetched: Sequence[Fact], facts: TensorFacts, sizes: SizeFacts | None, args: tuple[Any, ...],
+                      kwargs: dict[str, Any]) -> list[str]:
+    now = [fact.now() for fact in fetched]
+    found = facts.failures(now)
+    if not found and sizes is not None:
+        found = sizes.failures([*pytree.tree_leaves((args, kwargs)), *now])
+    return found

@@ -1,6 +1,7 @@
 """Sizes of a trace that are symbols: which they are, and what was taken for granted of them.
 
-    Request ::= {(path of a tensor, dim): Dim}       symbols with their ranges, or expressions of these
+    Request ::= {(tensor, dim): Dim}       symbols with their ranges, or expressions of these
+    tensor  ::= path of an argument | id of the tensor
     Asked   ::= condition  the user's line
 
 `Sizes.place` says how a tensor that enters lies. A trace in which two symbols turn out to be tied to each other, or one
@@ -24,7 +25,7 @@ from monograph.source import SourceLoc
 
 __all__ = ["Asked", "Lying", "Place", "Request", "Sizes", "SizesDiffer", "refined", "symbols_in"]
 
-Place: TypeAlias = tuple[str, int]
+Place: TypeAlias = tuple[str | int, int]
 Request: TypeAlias = Mapping[Place, Dim]
 
 
@@ -46,8 +47,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Lying:
-    """Sizes and strides of a tensor that entered, as far as they are not numbers."""
+    """Sizes and strides of a tensor that entered, as far as they are not numbers. `key`: of the request."""
 
+    key: str | int
     path: str
     sizes: Mapping[int, Dim]
     strides: Mapping[int, Dim]
@@ -85,7 +87,11 @@ class Sizes:
 
     def place(self, path: str, real: torch.Tensor) -> tuple[Sequence[Any], Sequence[Any]] | None:
         """Sizes and strides of the fake of `real`, where some are symbols."""
-        wanted = {axis: self.request[path, axis] for axis in range(real.dim()) if (path, axis) in self.request}
+        key: str | int = path
+        wanted = self._wanted(key, real)
+        if not wanted:
+            key = id(real)
+            wanted = self._wanted(key, real)
         if not wanted or real.is_conj() or real.is_neg():
             return None
         for axis, dim in wanted.items():
@@ -97,8 +103,13 @@ class Sizes:
         if [symbolic.evaluate(dim, self.numbers) for dim in shape] != list(real.shape):
             return None
         strides = strides_of(real, shape)
-        self.lying[path] = Lying(path, wanted, {k: step for k, step in enumerate(strides) if not isinstance(step, int)})
+        steps = {axis: step for axis, step in enumerate(strides) if not isinstance(step, int)}
+        self.lying[path] = Lying(key, path, wanted, steps)
         return [*map(self.size, shape)], [*map(self.size, strides)]
+
+    def _wanted(self, key: str | int, real: torch.Tensor) -> dict[int, Dim]:
+        found = {axis: self.request[key, axis] for axis in range(real.dim()) if (key, axis) in self.request}
+        return {axis: dim for axis, dim in found.items() if not isinstance(dim, Symbol) or real.shape[axis] >= dim.lo}
 
     def _begin(self, symbol: Symbol, value: int) -> None:
         self.symbols[symbol.name], self.numbers[symbol.name] = symbol, value
