@@ -21,87 +21,33 @@ prime that divides no other number in the region: what is a multiple of it count
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from monograph.ir import edit
 from monograph.ir.graph import Graph, Node, Operand, Value, map_operand
 from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
-from monograph.ir.symbolic import Dim, Sum, Symbol, product
+from monograph.ir.symbolic import Dim, Symbol, product
 from monograph.ir.types import TensorType
 from monograph.ops import families, table, templates
 from monograph.ops.build import Builder
 from monograph.schedule import roles
 from monograph.schedule.kernel import is_held
-from monograph.schedule.roles import Role
+from monograph.schedule.rowunits import Unit, counted_rows, cut_rows, fixed_chunks, rows_of
 
 __all__ = ["ROWS", "extract", "is_rows"]
-
-Unit: TypeAlias = tuple[Dim, ...]
 
 ROWS = Op(
     "mono.rows",
     (Parameter("given", ParameterKind.TENSORS), Parameter("size", ParameterKind.ATTRIBUTE),
      Parameter("chunks", ParameterKind.ATTRIBUTE)),
 )
-MOST_ROWS = 64          # of a chunk
-STEP = 8                # how much smaller the next chunk is
-ELEMENTS = 1 << 15      # of the widest value of a chunk, roughly
-COUNTED = (1021, 1019, 509, 503, 251, 241, 127, 113, 61, 59, 37, 31)      # rows of a chunk that counts its own
-COUNTED_ELEMENTS = 1 << 21
 FEWEST = 2              # working nodes; one alone is as well called in torch
 
 
 def is_rows(node: Node) -> bool:
     return node.op is ROWS
-
-
-@dataclass(frozen=True)
-class Rows:
-    """How a value hangs on a unit: its dims before `lead` are rows, each of `elements`; `factor` of them for one of the
-    unit, or 0 where the unit stands there dim by dim."""
-
-    lead: int
-    elements: int
-    factor: int
-
-
-def rows_of(value: Operand, unit: Unit) -> Rows | None:
-    """None where `value` has no rows over `unit`."""
-    if not isinstance(value, Value) or not isinstance(value.type, TensorType) or value.type.device != "cpu":
-        return None
-    shape, size = value.type.shape, product(unit)
-    if value.type.dtype not in families.DTYPES:
-        return None
-    ones = next((d for d, dim in enumerate(shape) if dim != 1), len(shape))
-    if shape[ones:ones + len(unit)] == unit:
-        lead, factor = ones + len(unit), 0
-    else:
-        lead, factor = ones + 1, _factor(shape[ones], size) if ones < len(shape) else 0
-        if not factor:
-            return None
-    rest = [dim for dim in shape[lead:] if isinstance(dim, int)]
-    return Rows(lead, max(factor, 1) * math.prod(rest), factor) if len(rest) == len(shape) - lead else None
-
-
-def _cut(value: Value, unit: Unit, count: int) -> tuple[int, ...]:
-    """The shape of `count` rows of a row value."""
-    rows = rows_of(value, unit)
-    assert rows is not None
-    shape: tuple[int, ...] = value.tensor.shape     # type: ignore[assignment]
-    return (*[1] * (rows.lead - 1), max(rows.factor, 1) * count, *shape[rows.lead:])
-
-
-def _factor(dim: Dim, size: Dim) -> int:
-    """c where `dim` is c times `size`, else 0."""
-    if dim == size:
-        return 1
-    if not isinstance(dim, Sum) or dim.constant or len(dim.terms) != 1:
-        return 0
-    (_, coefficient), = dim.terms
-    return coefficient if coefficient > 0 and dim == coefficient * size else 0
 
 
 @dataclass(eq=False)
@@ -351,8 +297,8 @@ def _replace(graph: Graph, unit: Unit, nodes: list[Node], count: bool) -> None:
         return _region(unit, most, nodes, given, results)
 
     widths = {value: rows.elements for value in made if (rows := rows_of(value, unit)) is not None}
-    most = _counted([widths[value] for value in made if value not in results], cut(1)) if count else None
-    chunks = _chunks(widths.values()) if most is None else ((most, 2), (1, 1))
+    most = counted_rows([widths[value] for value in made if value not in results], cut(1)) if count else None
+    chunks = fixed_chunks(widths.values()) if most is None else ((most, 2), (1, 1))
     regions = [cut(most) for most, _ in chunks]
     attributes = {"size": product(unit), "chunks": chunks}
     types = [value.type for value in results]
@@ -363,55 +309,16 @@ def _replace(graph: Graph, unit: Unit, nodes: list[Node], count: bool) -> None:
     graph.replace(dict(zip(results, node.results, strict=True)))
 
 
-def _chunks(elements: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Numbers of rows, falling to one; `elements` are those of a row of each value."""
-    widest = max(elements)
-    rows = MOST_ROWS
-    while rows > 1 and rows * widest > ELEMENTS:
-        rows //= STEP
-    chunks = []
-    while rows >= 1:
-        chunks.append((rows, rows))
-        rows //= STEP
-    return tuple(chunks)
-
-
-def _counted(elements: Sequence[int], region: Graph) -> int | None:
-    """The most rows of a region that takes any number of them; None where kernels cannot stop at any row.
-
-    `elements` are those of a row of what stays inside; `region` is the one for a single row.
-    """
-    for node in region.nodes:
-        capability = templates.match(node)
-        is_conv = capability is not None and capability.template == "conv"
-        if is_conv or roles.role(node) in (Role.LIBRARY, Role.REGION):
-            return None
-    said = (entry for node in region.nodes for entry in (node.operands, *node.attributes.values()))
-    shapes = (value.tensor.shape for node in region.nodes for value in (*node.inputs, *node.results))
-    numbers = set(_numbers((*said, *shapes)))
-    widest = max(elements, default=1)
-    fitting = [most for most in COUNTED if most * widest <= COUNTED_ELEMENTS] or COUNTED[-2:]
-    return next((most for most in fitting if all(number % most or not number for number in numbers)), None)
-
-
-def _numbers(value: Any) -> Iterator[int]:
-    if isinstance(value, (tuple, list)):
-        for entry in value:
-            yield from _numbers(entry)
-    elif type(value) is int:
-        yield value
-
-
 def _region(unit: Unit, count: int, nodes: list[Node], given: list[Value], results: list[Value]) -> Graph:
     """The nodes for `count` rows: all dims of the unit are 1 but the last."""
     region = Graph(f"rows{count}")
     mapping: dict[Value, Value] = {}
     for value in given:
-        mapping[value] = region.add_input(TensorType(value.tensor.dtype, _cut(value, unit, count)), value.name)
+        mapping[value] = region.add_input(TensorType(value.tensor.dtype, cut_rows(value, unit, count)), value.name)
     for node in nodes:
         copied = edit.copy_node(_plain(node, unit, count), mapping)
         for old, new in zip(node.results, copied.results, strict=True):
-            new.type = TensorType(old.tensor.dtype, _cut(old, unit, count))
+            new.type = TensorType(old.tensor.dtype, cut_rows(old, unit, count))
             mapping[old] = new
         region.nodes.append(copied)
     region.outputs = [mapping[value] for value in results]
@@ -420,7 +327,7 @@ def _region(unit: Unit, count: int, nodes: list[Node], given: list[Value], resul
 
 def _plain(node: Node, unit: Unit, count: int) -> Node:
     """`node`, or one like it that says the shape of its result, if any, with numbers."""
-    shape = _cut(node.results[0], unit, count)
+    shape = cut_rows(node.results[0], unit, count)
     if node.op.name in IN_ORDER:
         op = table.lookup("aten.reshape.default")
         return Node(op, (node.inputs[0],), {"shape": shape}, [node.results[0].type], loc=node.loc)
