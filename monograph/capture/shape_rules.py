@@ -12,7 +12,8 @@ import torch
 
 from monograph import compat
 from monograph.capture import by_example
-from monograph.capture.layout import channels_last_strides, contiguous_strides
+from monograph.capture.dims import dims
+from monograph.capture.layout import Layout, channels_last_strides, contiguous_strides
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -60,6 +61,22 @@ def linear(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     return tracer.fresh(sizes, contiguous_strides(sizes), x.dtype)
 
 
+def constant_pad(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    """torch's fake kernel makes numbers of sizes that are symbols."""
+    x, amounts = args[0], args[1]
+    layout = Layout.of(x)
+    if layout.is_static or not layout.is_backed or len(amounts) % 2 or len(amounts) > 2 * x.dim():
+        return NotImplemented
+    if 1 in layout.key[0] or layout.at_zero().whole[1] != dims(contiguous_strides(x.shape)):
+        return NotImplemented
+    sizes = list(x.shape)
+    for pair in range(len(amounts) // 2):
+        sizes[-1 - pair] = sizes[-1 - pair] + amounts[2 * pair] + amounts[2 * pair + 1]
+    if any(size < 1 for size in sizes):
+        return NotImplemented
+    return tracer.fresh(sizes, contiguous_strides(sizes), x.dtype)
+
+
 def batch_norm_inference(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     x = args[0]
     plain = all(t is None or (t.dtype == x.dtype and t.shape == x.shape[1:2]) for t in args[1:5])
@@ -91,6 +108,7 @@ def _is_channels_last(x: torch.Tensor) -> bool:
 TABLE: dict[Any, Rule] = {
     aten.index.Tensor: index,
     aten.linear.default: linear,
+    aten.constant_pad_nd.default: constant_pad,
     aten._native_batch_norm_legit_no_training.default: batch_norm_inference,
     aten.native_layer_norm.default: layer_norm,
     aten._ctc_loss.default: as_in_eager,

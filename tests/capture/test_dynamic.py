@@ -54,6 +54,7 @@ FUNCTIONS = {
     "factories": lambda x: (torch.arange(x.shape[0]), x.new_zeros(x.shape[0], 2), torch.ones_like(x), torch.eye(len(x))
                             ),
     "flip": lambda x: (x.flip(0), x.roll(1, 0), x.cumsum(0), x.repeat(2, 1), x.repeat_interleave(2, 0)),
+    "padding": lambda x: (torch.nn.functional.pad(x, (1, 2, 0, 3)), torch.nn.functional.pad(x, (0, 6), value=2.0)),
     "writes": writes, "counts": counts, "halves": halves, "both": both,
 }
 
@@ -240,3 +241,28 @@ def test_sizes_in_effects(capsys):
         fast(torch.ones(size, 2))
         assert type(state.rows) is int and state.rows == size + 1
         assert capsys.readouterr().out == f"rows torch.Size([{size}, 2])\n"
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_branches_loops_and_draws(grad):
+    def fn(x):
+        y = x + 1 if x.sum() > 0 else x * x.shape[0]
+        i = torch.zeros((), dtype=torch.long)
+        while i < 3:
+            y = y * 1.5 + i
+            i = i + 1
+        return y, torch.nn.functional.dropout(y, 0.5), torch.randn(x.shape[0], 2)
+
+    fast = monograph.compile(fn)
+    for size in (3, 5, 8, 2, 13):
+        found = []
+        x = torch.randn(size, 4, requires_grad=grad)
+        for call in (fast, fn):
+            torch.manual_seed(size)
+            y, z, r = call(x)
+            if grad:
+                x.grad = None
+                (y + z).sum().backward()
+            found.append([y.detach(), z.detach(), r, x.grad])
+        compare(*found)
+    assert len(entries(fast)) == 2 and not fallbacks(fast)
