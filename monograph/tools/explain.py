@@ -29,6 +29,7 @@ class Explanation:
 
     report: Report
     recompiles: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()          # sizes that vary but could not be symbols, and why
 
     @property
     def schedules(self) -> dict[str, Schedule]:
@@ -94,6 +95,7 @@ class Explanation:
         if report.effects:
             lines.append(f"effects: {'; '.join(report.effects)}")
         lines += [f"recompiled: {reason}" for reason in self.recompiles]
+        lines += [f"no symbol: {reason}" for reason in self.fixed]
         seconds = ", ".join(f"{stage} {value:.2f}" for stage, value in report.seconds.items())
         return [*lines, f"seconds: {seconds}"]
 
@@ -108,7 +110,9 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
         return Explanation(_report(function, args, kwargs, Options.make()))
     entry = _matching(dispatcher, args, kwargs)
     report = entry.report if entry is not None else _report(dispatcher.function, args, kwargs, dispatcher.options)
-    return Explanation(report, tuple(str(recompile) for recompile in dispatcher.recompiles))
+    fixed = {f"size {axis} of {path}: {why.splitlines()[0]}": None
+             for each in dispatcher.entries for (path, axis), why in each.fixed.items()}
+    return Explanation(report, tuple(str(recompile) for recompile in dispatcher.recompiles), tuple(fixed))
 
 
 def _matching(dispatcher: Dispatcher, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entry | None:

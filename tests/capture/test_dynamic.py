@@ -172,6 +172,8 @@ def test_what_needs_the_number_gets_it():
         x = torch.randn(size, 2)
         compare(fast(x), fn(x))
     assert len(entries(fast)) == 3 and fallbacks(fast)
+    text = str(monograph.explain(fast, torch.ones(3, 2)))
+    assert "no symbol: size 0 of args[0]: the program needs its number" in text
 
 
 def test_gradients():
