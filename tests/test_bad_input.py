@@ -69,7 +69,7 @@ def linear():
     (lambda x, n: x + n, (torch.tensor([math.nan, 1.0]), math.nan)), (lambda x, n: x + n, (torch.ones(2), -math.inf)),
     (lambda a: torch.from_numpy(a), (np.array(["a"]),)), (lambda d: d["x"] + 1, ({"y": torch.ones(2)},)),
     (lambda x: x[7], (torch.ones(3),)), (lambda x: x.add_(1), (torch.ones(1).expand(3),)),
-], ids=str)
+])
 def test_as_eager(function, args):
     """Twice: the second call meets what the first one left."""
     compiled = monograph.compile(function)
