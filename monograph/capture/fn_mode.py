@@ -38,6 +38,7 @@ LEAVES_TORCH: dict[Any, str] = {
 }
 
 GIVES_NUMBER = frozenset({Tensor.item, torch.equal, Tensor.equal, torch.allclose, Tensor.allclose})
+INDEXING = frozenset({Tensor.__getitem__, Tensor.__setitem__})
 INDEX_DTYPES = frozenset({torch.int64, torch.int32, torch.int16, torch.int8})
 
 # They read the memory of a tensor of indices without asking through an op.
@@ -83,6 +84,8 @@ class UserMode(TorchFunctionMode):
                 tensor = built(self.tracer, *args, **kwargs)
             if tensor is not None:
                 return tensor
+        if func in INDEXING and type(args[1]) is tuple:
+            args = (args[0], tuple(map(self.as_index, args[1])), *args[2:])
         args, kwargs = as_operands(self.tracer, func, args, kwargs)
         if torch.is_grad_enabled():
             args, kwargs = cut(self.tracer, args, kwargs)
@@ -95,7 +98,7 @@ class UserMode(TorchFunctionMode):
         answer = attribute(self.tracer, func, args)
         if answer is not NotImplemented:
             return answer
-        if func is Tensor.__getitem__ or func is Tensor.__setitem__:
+        if func in INDEXING:
             selected = self.select(args[0], args[1])
             if selected is not None:
                 x, index = selected
@@ -108,6 +111,14 @@ class UserMode(TorchFunctionMode):
             return func(*args, **kwargs)
         with compat.below_autograd():
             return func(*args, **kwargs)
+
+    def as_index(self, entry: Any) -> Any:
+        """One entry of an index: a sequence of traced numbers is a tensor, which torch would make of their memory."""
+        if type(entry) not in (list, tuple) or not entry:
+            return entry
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            tensor = built(self.tracer, entry)
+        return entry if tensor is None else tensor
 
     def select(self, x: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple[Any, ...]] | None:
         """`x` and `index` once its entries that are traced numbers are gone; None when there is none."""
