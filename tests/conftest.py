@@ -6,6 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from hypothesis import settings
+
+# The same examples in every run: a run that fails can be repeated. Scripts of `benchmarks` look at new ones.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 
 def _modes() -> dict[str, object]:
