@@ -22,12 +22,14 @@ from monograph.capture import blame
 from monograph.codegen import assemble, target, workers
 from monograph.codegen.build import Store
 from monograph.config import Options
+from monograph.errors import MonographError, Replay, WrongPath
 from monograph.ir.graph import Graph
 from monograph.ir.types import TensorType
 from monograph.loops.counted import Uncountable
 from monograph.ops.evaluate import evaluate, special
 from monograph.runtime import heap
 from monograph.runtime.execute import Executable
+from monograph.runtime.program import Library
 from monograph.schedule.kernel import Schedule
 from monograph.schedule.plan import plan
 from monograph.transform.pipeline import pipeline
@@ -60,11 +62,13 @@ class Half:
     schedule: Any = None
     program: Any = None
     executable: Any = None
+    raises: bool = True           # on some values
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-def compile_graph(graph: Graph, options: Options, *, written: Collection[int] = ()) -> Half:
-    """Optimise `graph` in place and make it runnable. `written`: inputs the program writes back to."""
+def compile_graph(graph: Graph, options: Options, *, written: Collection[int] = (), again: bool = False) -> Half:
+    """Optimise `graph` in place and make it runnable. `written`: inputs the program writes back to. `again`: what it
+    raises it raises as Replay."""
     before = list(graph.inputs)
     watch = observer(options.debug_dir, graph) if options.debug_dir is not None and observer is not None else None
     weight = _weight(graph) if options.backend == "llvm" else 0
@@ -77,7 +81,21 @@ def compile_graph(graph: Graph, options: Options, *, written: Collection[int] = 
     if options.backend == "llvm" and watch is not None:
         watch.native(half.schedule, target.host())
     half.run = _select(before, graph, half.run)
+    if again and half.raises:
+        half.run = _replayed(half.run)
     return half
+
+
+def _replayed(run: Run) -> Run:
+    def replayed(inputs: Sequence[Any]) -> Sequence[Any]:
+        try:
+            return run(inputs)
+        except (MonographError, WrongPath, Replay):
+            raise
+        except Exception as error:      # whatever eager raises on such values
+            raise Replay(error) from error
+
+    return replayed
 
 
 def _weight(graph: Graph) -> int:
@@ -118,6 +136,7 @@ def _native(half: Half, options: Options, team: workers.Workers | None) -> None:
     policy: Any = options.weights
     half.executable = Executable(half.program, weights=policy, resolve=special)
     half.run = half.executable.run
+    half.raises = bool(half.program.errors) or any(isinstance(step, Library) for step in half.program.steps)
     half.seconds |= {"schedule": planned - start, "codegen": compiled - planned, "load": time.perf_counter() - compiled}
 
 

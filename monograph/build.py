@@ -29,7 +29,7 @@ from monograph.autodiff.regions import gradients
 from monograph.autodiff.vjp import traced
 from monograph.backend import Half, Run, compile_graph
 from monograph.capture.captured import Binding, Captured, flat_view
-from monograph.capture.checks import REPLAY, raise_in_python
+from monograph.capture.checks import raise_in_python
 from monograph.capture.driver import trace
 from monograph.capture.guards import Fact, Guard, generate
 from monograph.capture.guards_ambient import ambient_facts
@@ -100,12 +100,13 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     report = Report(captured, print_graph(captured.graph), len(capture.guard.facts), capture.traced.describe(),
                     seconds={"capture": capture.seconds})
     reads = values_read(captured.graph)
+    draws = any(node.op.has(Trait.RANDOM) for node in captured.graph.walk())
     gather = gather_inputs(captured.bindings)
     if captured.joint is not None:
         call = differentiable(captured, gather, options, report.halves)
     else:
         finish = finisher(captured)                  # speaks of the inputs as captured, so before the passes
-        half = report.halves["forward"] = compile_graph(captured.graph, options, written=written(captured))
+        half = report.halves["forward"] = compile_graph(captured.graph, options, written=written(captured), again=True)
         call = _inference(gather, half.run, finish)
     for half in report.halves.values():
         for stage, seconds in half.seconds.items():
@@ -115,8 +116,8 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     if reads:
         call = _one_path(call, capture.traced.reads.hooks.outside.used)
     call = _with_effects(call, capture.traced)
-    if any(node.op.name == "mono.check" and node.attributes["error"] == REPLAY for node in captured.graph.walk()):
-        call = _or_in_python(call, function)
+    if report.halves["forward"].raises:
+        call = _or_in_python(call, function, draws)
     symbols = {(tensor.key, axis) for tensor in captured.lying for axis in tensor.sizes}
     fixed = {place: "the program needs its number" for place in request
              if place not in symbols and isinstance(place[0], str)}
@@ -348,16 +349,21 @@ def _one_path(call: Call, outside: bool) -> Call:
     return one_path
 
 
-def _or_in_python(call: Call, function: Callable[..., Any]) -> Call:
-    """A call that raises what only Python can say runs again there; the program has changed nothing yet."""
+def _or_in_python(call: Call, function: Callable[..., Any], draws: bool) -> Call:
+    """A call that raises runs again in Python, which finds eager's words; the program has changed nothing yet, but
+    where it `draws` the generator."""
     def or_in_python(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        state = torch.get_rng_state()
+        state = torch.get_rng_state() if draws else None
         try:
             return call(leaves, args, kwargs)
-        except Replay:
-            pass
-        torch.set_rng_state(state)
-        return function(*args, **kwargs)
+        except Replay as replay:
+            fault = replay.fault
+        if state is not None:
+            torch.set_rng_state(state)
+        result = function(*args, **kwargs)
+        if fault is not None:
+            raise fault
+        return result
 
     return or_in_python
 

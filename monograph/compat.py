@@ -19,6 +19,7 @@ import torch._refs.nn.functional  # 2.13, fills the table below
 from torch._C._functorch import maybe_current_level  # 2.13
 from torch._decomp import decomposition_table  # 2.13
 from torch._higher_order_ops.scan import generic_scan  # 2.13
+from torch._prims_common import suggest_memory_format  # 2.13
 from torch._subclasses.fake_tensor import (  # 2.13
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -52,7 +53,8 @@ __all__ = [
     "is_composite", "is_plain", "is_static_input", "kernels_only", "last_sequence", "llvmlite_library",
     "module_hooks", "no_inference_mode", "no_torch_function", "overload", "plain_torch", "quiet_fakes", "run_fake",
     "schema_arguments", "set_grad_enabled", "set_version", "dims_of", "size_expression", "size_hint",
-    "size_replacements", "storage_address", "storage_id", "storage_reference", "storage_size", "symbolic_fake_mode",
+    "size_replacements", "storage_address", "storage_id",
+    "storage_reference", "storage_size", "suggest_memory_format", "symbolic_fake_mode",
     "symbolic_size", "tensor_guards", "version", "without_onednn", "without_saved_tensor_hooks",
 ]
 

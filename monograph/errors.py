@@ -104,7 +104,13 @@ class WrongPath(Exception):
 
 
 class Replay(Exception):
-    """The program raises here, in words that only Python can find: the call runs there. Never leaves the package."""
+    """The program raises here, in words that only Python can find: the call runs there. Never leaves the package.
+
+    `fault`: what it raised; a call that goes well in Python raises this after all. None: then the call went well."""
+
+    def __init__(self, fault: Exception | None = None) -> None:
+        super().__init__()
+        self.fault = fault
 
 
 def exception_class(name: str) -> type[BaseException]:

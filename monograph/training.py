@@ -96,7 +96,7 @@ def differentiable(
     again = Again(captured, parts.forward, order)
     tangent_types = [value.type if source.kind == "tangent" else None
                      for value, source in zip(parts.backward.inputs, parts.backward_inputs)]
-    forward = halves["forward"] = compile_graph(parts.forward, options, written=written)
+    forward = halves["forward"] = compile_graph(parts.forward, options, written=written, again=True)
     backward = halves["backward"] = compile_graph(parts.backward, options)
     plan = Plan(forward.run, backward.run, place, parts.backward_inputs, tangent_types, parts.gradients,
                 [_new_leaf(captured, number, parts) for number in sorted(joint.leaf_gradients)], parts.absent,

@@ -14,7 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
-from monograph.capture import blame, dynamic, handlers, higher_order
+from monograph.capture import blame, dynamic, handlers, higher_order, value_checks
 from monograph.capture.arrays import TracedArray, as_tensors
 from monograph.capture.attributes import attribute
 from monograph.capture.functions import Allowed, call_whole, gives_number
@@ -89,6 +89,7 @@ class UserMode(TorchFunctionMode):
         args, kwargs = as_operands(self.tracer, func, args, kwargs)
         if torch.is_grad_enabled():
             args, kwargs = cut(self.tracer, args, kwargs)
+        value_checks.check_call(self.tracer, func, args, kwargs)
         if func in GIVES_NUMBER:
             number = self.number(func, args, kwargs)
             if number is not None:

@@ -93,10 +93,8 @@ def functional(pure: Any, count: int) -> Handler:
 
 def check_later(tracer: Tracer, call: Call) -> Any:
     """An assertion on a value, made when the program runs."""
-    message = call.argument(1) if len(call.func._schema.arguments) > 1 else "Assertion failed"
-    token = tracer.fresh((), (), torch.float32)
-    tracer.memory.add(token, tracer.record.full((), 0.0, torch.float32))
-    tracer.again(aten._functional_assert_async.msg, (call.tensors[0], message, token), {})
+    with tracer, torch.no_grad():
+        tracer.only_if((call.tensors[0] != 0).reshape(()))
     return None
 
 
@@ -124,6 +122,11 @@ def drawn_like(tracer: Tracer, call: Call) -> Any:
     return result
 
 
+def by_lengths(tracer: Tracer, call: Call) -> Any:
+    """Ops that read their lengths without asking, and whose results have sizes by them."""
+    raise needs_value(call.func, tracer.record.loc)
+
+
 def nothing(tracer: Tracer, call: Call) -> Any:
     """Checks whose answer fakes already know."""
     tracer.fake(call.func, call.args, call.kwargs)
@@ -143,6 +146,8 @@ TABLE: dict[Any, Handler] = {
     aten.randint_like.default: drawn_like,
     aten.randint_like.low_dtype: drawn_like,
     aten._assert_async.default: check_later,
+    aten._pack_padded_sequence.default: by_lengths,
+    aten._pad_packed_sequence.default: by_lengths,
     aten._assert_async.msg: check_later,
     aten._assert_tensor_metadata.default: nothing,
 }

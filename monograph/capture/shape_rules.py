@@ -81,7 +81,7 @@ def batch_norm_inference(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> A
     x = args[0]
     plain = all(t is None or (t.dtype == x.dtype and t.shape == x.shape[1:2]) for t in args[1:5])
     if x.dtype not in FLOATS or not plain or not (x.is_contiguous() or _is_channels_last(x)):
-        return NotImplemented
+        return by_format(tracer, func, args, kwargs)
     moments = [tracer.fresh((0,), (1,), x.dtype) for _ in range(2)]
     strides = contiguous_strides(x.shape) if x.is_contiguous() else channels_last_strides(x.shape)
     return tracer.fresh(x.shape, strides, x.dtype), *moments
@@ -101,6 +101,18 @@ def layer_norm(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
             tracer.fresh(moments, strides, x.dtype))
 
 
+def by_format(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    """The first result lies in the memory format that suits the argument; fake kernels lay it as the argument."""
+    result = compat.run_fake(tracer.mode, func, args, kwargs)
+    first = result if isinstance(result, torch.Tensor) else result[0]
+    plain = compat.suggest_memory_format(args[0]) is torch.contiguous_format
+    strides = contiguous_strides(first.shape) if plain else channels_last_strides(first.shape)
+    if tuple(first.stride()) == strides or not first.numel():
+        return result
+    first = tracer.fresh(first.shape, strides, first.dtype)
+    return first if isinstance(result, torch.Tensor) else (first, *result[1:])
+
+
 def _is_channels_last(x: torch.Tensor) -> bool:
     return x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
 
@@ -110,6 +122,11 @@ TABLE: dict[Any, Rule] = {
     aten.linear.default: linear,
     aten.constant_pad_nd.default: constant_pad,
     aten._native_batch_norm_legit_no_training.default: batch_norm_inference,
+    aten.native_batch_norm.default: by_format,
+    aten._native_batch_norm_legit.default: by_format,
+    aten._native_batch_norm_legit.no_stats: by_format,
+    aten._batch_norm_with_update.default: by_format,
+    aten.channel_shuffle.default: by_format,
     aten.native_layer_norm.default: layer_norm,
     aten._ctc_loss.default: as_in_eager,
     aten._embedding_bag.default: as_in_eager,

@@ -27,6 +27,7 @@ from monograph.capture import (
     opaque,
     shape_rules,
     sizes,
+    value_checks,
     writes,
 )
 from monograph.capture.asking import Asking
@@ -168,6 +169,7 @@ class Tracer(Asking, TorchDispatchMode):
             return functions.custom_op(self, func, args, kwargs)
         if func is LITERAL and not isinstance(args[0], compat.FakeTensor):
             return self.constant(args[0])
+        value_checks.check_op(self, func, args, kwargs)
         call = Call(self, func, args, kwargs)
         handler = handlers.TABLE.get(func)
         if handler is not None:
