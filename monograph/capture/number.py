@@ -93,6 +93,16 @@ class TracedNumber:
     def __hash__(self) -> int:
         return hash(self._ask())
 
+    @property
+    def real(self) -> TracedNumber:
+        return self.to(int) if self.kind is bool else self
+
+    def __getattr__(self, name: str) -> Any:
+        """What an int or a float has besides its operators (`imag`, `is_integer`, ...): of the number itself."""
+        if name.startswith("_") or not hasattr(self.kind, name):
+            raise AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'", name=name, obj=self)
+        return getattr(self._ask(), name)
+
     def __copy__(self) -> TracedNumber:
         return self
 

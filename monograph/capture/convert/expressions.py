@@ -155,7 +155,8 @@ class Expressions(ast.NodeTransformer):
                 return support("super_", [self.visit(node.func), load("__class__"), load(self.scope.first)], node)
             if name in scope.FRAMED and bare:
                 return support("visible", [node], node)
-            if name in BUILTINS:
+            makes_class = name == "type" and (len(node.args) != 1 or isinstance(node.args[0], ast.Starred))
+            if name in BUILTINS and not makes_class:        # whose module is that of the frame that makes it
                 searched = comprehensions.searched(self, node)
                 if searched is not None:
                     return searched

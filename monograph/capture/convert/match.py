@@ -133,7 +133,7 @@ class _Pattern:
         return self.shaped(pattern, subject)
 
     def shaped(self, pattern: ast.pattern, subject: ast.expr) -> ast.expr:
-        """A pattern that takes its subject apart: `SUPPORT.then($shape(subject), lambda $parts: tests)`."""
+        """A pattern that takes its subject apart: `then(taken($shape, subject), lambda $parts: tests)`."""
         flat, parts = _one_level(pattern, self.name)
         shape, argument, tupled = self.name("shape"), self.name("it"), self.name("parts")
         values: list[ast.expr] = [load(name) for name, _ in parts]
@@ -157,7 +157,7 @@ class _Pattern:
         if bindings:
             tests.insert(0, self.bind(bindings, pattern))
         whole = tests[0] if len(tests) == 1 else at(ast.BoolOp(ast.And(), tests), pattern) if tests else syntax.true()
-        taken = syntax.call(load(shape), [subject], pattern)
+        taken = syntax.operator("taken", [load(shape), subject], pattern)
         return syntax.support("then", [taken, at(syntax.thunk(at(whole, pattern), [tupled]), pattern)], pattern)
 
 

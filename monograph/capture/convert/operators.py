@@ -12,6 +12,7 @@
     assert_(test, message)                        `message` is a thunk or None
     formatted(value, conversion, format)          a replacement field of an f-string, as in format(str(value), "5")
     joined(*texts)                                the f-string of such fields and literals
+    taken(shape, subject)                         shape(subject): the parts that a pattern takes a subject into
     builtin(function)                             what to call in place of a builtin such as int, range, len
     generated(function, lazy, eager, items)       what to hand to `function` for `(e for t in items if c)`: a generator,
                                                   lazy(items), or the same as a list by for_ and if_, eager(items)
@@ -133,6 +134,9 @@ class Operators:
 
     def joined(self, *texts: Any) -> Any:
         return "".join(texts)
+
+    def taken(self, shape: Callable[[Any], tuple[Any, ...] | None], subject: Any) -> tuple[Any, ...] | None:
+        return shape(subject)
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return function

@@ -15,11 +15,12 @@ import torch
 from monograph.capture.arrays import TracedArray
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions.iterate import Counted, TracedRange
+from monograph.capture.text import TracedText
 
 if TYPE_CHECKING:
     from monograph.capture.regions.operators import RegionOperators
 
-__all__ = ["EXHAUST", "replacement"]
+__all__ = ["EXHAUST", "kind_told", "replacement"]
 
 EXHAUST = (sum, min, max, list, tuple, sorted, set, frozenset, dict)       # they take all of a generator at once
 
@@ -141,8 +142,20 @@ def _max(operators: RegionOperators, *args: Any, **options: Any) -> Any:
     return _extreme(operators, "max", *args, **options)
 
 
+def kind_told(value: Any) -> type | None:
+    """The class that eager's value has, of what stands for one without being of that class; else None."""
+    if isinstance(value, TracedNumber):
+        return value.kind
+    return str if isinstance(value, TracedText) else None
+
+
 def _isinstance(operators: RegionOperators, value: Any, kinds: Any) -> bool:
-    return isinstance(value.kind(), kinds) if isinstance(value, TracedNumber) else isinstance(value, kinds)
+    kind = kind_told(value)
+    return isinstance(value, kinds) if kind is None else isinstance(kind(), kinds)
+
+
+def _type(operators: RegionOperators, value: Any) -> Any:
+    return kind_told(value) or type(value)
 
 
 def _same(value: Any) -> Any:
@@ -151,5 +164,5 @@ def _same(value: Any) -> Any:
 
 RULES: dict[Any, Rule] = {
     int: _int, float: _float, bool: _bool, len: _len, range: _range, enumerate: _enumerate, reversed: _reversed,
-    zip: _zip, any: _any, all: _all, min: _min, max: _max, isinstance: _isinstance,
+    zip: _zip, any: _any, all: _all, min: _min, max: _max, isinstance: _isinstance, type: _type,
 }

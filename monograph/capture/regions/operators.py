@@ -245,8 +245,33 @@ class RegionOperators(Operators):
     def joined(self, *texts: Any) -> Any:
         return joined(texts)
 
+    def taken(self, shape: Callable[[Any], tuple[Any, ...] | None], subject: Any) -> tuple[Any, ...] | None:
+        kind = builtins.kind_told(subject)
+        if kind is None:
+            return shape(subject)
+        seen = StandIn(subject, kind)
+        parts = shape(seen)
+        return parts and tuple(subject if part is seen else part for part in parts)
+
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return builtins.replacement(self, function)
+
+
+class StandIn:
+    """A traced value as a class pattern is to see it: of the class that it has in eager, with its attributes."""
+
+    __slots__ = ("_kind", "_value")
+
+    def __init__(self, value: Any, kind: type) -> None:
+        self._value = value
+        self._kind = kind
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return self._kind
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._value, name)
 
 
 def _site(kind: str) -> Any:

@@ -269,6 +269,45 @@ def match_statement(x, k):
     return x * 4
 
 
+def match_classes(x, k):
+    match int(k), float(k):
+        case bool(), _:
+            return x
+        case int(n), float() if n > 10:
+            return x * n
+        case int(real=1), _:
+            return x * 2
+    match bool(k):
+        case float() | str():
+            return x * 3
+        case int() if x.sum() > 0:
+            return x * 4
+        case _:
+            return x * 5
+
+
+def types_of_numbers(x, k):
+    n = int(k)
+    made = type("Made", (), {})
+    if type(n) is not int or type(n > 2) is not bool or made.__module__ != __name__:
+        return x
+    return x * n
+
+
+def types_of_texts(x, k):
+    text = f"{int(k)}"
+    match text:
+        case int():
+            return x
+        case str(same) if isinstance(same, str) and type(same) is str:
+            return x * 2
+    return x * 3
+
+
+def attributes_of_numbers(x, k):
+    return x * int(k).bit_length() if float(k).is_integer() else x
+
+
 def membership(x, k):
     return x + 1 if int(k) in (1, 3, 5) else x - 1
 
@@ -306,6 +345,10 @@ CASES: list[tuple[Any, list[tuple[torch.Tensor, ...]]]] = [
     (maximum_of_numbers, [(P, n(1)), (P, n(9)), (P * 10, n(3))]),
     (any_and_all, [(P,), (P * 0.5,), (P * 0.4,)]),
     (match_statement, [(P, n(0)), (P, n(2)), (P, n(30)), (P, n(7))]),
+    (match_classes, [(P, n(1)), (P, n(12)), (P, n(7)), (N, n(7))]),
+    (types_of_numbers, [(P, n(0)), (P, n(3))]),
+    (types_of_texts, [(P, n(1)), (P, n(2))]),
+    (attributes_of_numbers, [(P, n(1)), (P, n(9))]),
     (membership, [(P, n(3)), (P, n(2))]),
     (unbound_read, [(P,), (N,)]),
 ]
