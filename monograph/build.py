@@ -169,7 +169,7 @@ def capture_call(
     if leaves_traces(captured) or traced.has_effects:
         raise_in_python(captured.graph)
     facts = [*ambient, *reads.facts.values()]
-    fetched, facts = _fetched(facts, traced)
+    fetched, facts = _fetched(facts, traced, captured)
     captured = _rebind(captured, fetched, len(leaves))
     guard = _guard(facts, fetched, captured, reads, args, kwargs)
     return Capture(captured, guard, traced, time.perf_counter() - start)
@@ -201,7 +201,7 @@ def written(captured: Captured) -> set[int]:
 # Guard
 
 
-def _fetched(facts: Sequence[Fact], traced: Traced) -> tuple[list[Fact], list[Fact]]:
+def _fetched(facts: Sequence[Fact], traced: Traced, captured: Captured) -> tuple[list[Fact], list[Fact]]:
     """Places whose tensor the program replaces at every call (`self.state = new`): read anew, not compared.
 
     One fact per tensor, and the facts that are left to compare.
@@ -215,6 +215,11 @@ def _fetched(facts: Sequence[Fact], traced: Traced) -> tuple[list[Fact], list[Fa
             found.setdefault(id(fact.want), fact)
         else:
             compared.append(fact)
+    inputs = {id(binding.tensor) for binding in captured.bindings if binding.kind == "tensor"}
+    for change in traced.changes:       # written on one path only, read by nobody: the other keeps what is there
+        if id(change.before) in inputs and isinstance(change.container, dict) and isinstance(change.key, (str, int)):
+            found.setdefault(id(change.before), Fact(
+                change.path, f"{{0}}[{change.key!r}]", (change.container,), "same", change.before))
     return list(found.values()), compared
 
 

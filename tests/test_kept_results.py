@@ -202,3 +202,24 @@ def test_a_history_that_goes_into_a_custom_function_is_refused():
     made = torch.ones(3, requires_grad=True).exp()
     with pytest.raises(UnsupportedError, match="has a history"):
         monograph.compile(lambda x: x * Square.apply(made), backend="reference")(torch.ones(3))
+
+
+class Last(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = torch.ones(2, 3)
+
+    def forward(self, x, k):
+        if k == 1:
+            pass
+        else:
+            self.last = x.clone()
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+def test_what_one_path_replaces_the_other_path_leaves(backend):
+    model, compiled = Last(), monograph.compile(Last(), backend=backend)
+    for number, k in enumerate((1, 4, 0, 1, 0, 1)):
+        for run in (model, compiled):
+            run(torch.full((2, 3), 10.0 + number), torch.tensor(k))
+        assert torch.equal(compiled.last, model.last)
