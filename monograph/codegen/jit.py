@@ -35,7 +35,7 @@ def load(kernels: Sequence[Kernel], target: Target | None = None) -> dict[str, C
     machine = llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="small", jit=True
     )
-    jit = llvm.create_lljit_compiler(machine, use_jit_link=False, suppress_errors=False)
+    jit = llvm.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=False)
     builder = llvm.JITLibraryBuilder().add_current_process()
     for data in compile_kernels(kernels, target, jobs=1):
         builder.add_object_img(data)
