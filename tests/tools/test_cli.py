@@ -127,7 +127,7 @@ def test_mistakes_are_told_in_a_line(model, capsys, target, status, message):
     (b"import torch\ndef factory(:\n", "broken.py:2"),
     (b"import no_such_package\n", "ModuleNotFoundError: No module named 'no_such_package'"),
     (b"x = 1\nx / 0\n", "broken.py:2 in <module>"),
-    (b"\xff\xfe\x00", "SyntaxError"),
+    (b"\xff\xfe", "SyntaxError"),
 ])
 def test_files_that_cannot_be_imported(tmp_path, capsys, source, message):
     (tmp_path / "broken.py").write_bytes(source)
