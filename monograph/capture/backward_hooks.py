@@ -42,7 +42,6 @@ __all__ = ["BackwardHooks"]
 
 Hook = Callable[..., Any]
 CONTAINERS = (list, dict, set)
-DEEPEST = 6
 
 
 class BackwardHooks:
@@ -126,8 +125,8 @@ class BackwardHooks:
 
     def was_there(self, value: Any) -> bool:
         """Whether a value means the same in every later call: guards or its own nature keep it."""
-        if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)):
-            return True                      # what a function holds in turn is among what is carried
+        if isinstance(value, (types.BuiltinFunctionType, types.ModuleType, type)):
+            return True
         if isinstance(value, torch.Tensor):
             return not isinstance(value, compat.FakeTensor)
         return isinstance(value, SIMPLE) or self.tracer.existed(value)
@@ -169,32 +168,22 @@ def name_of(hook: Hook) -> str:
     return getattr(hook, "__name__", type(hook).__name__)
 
 
-def carried(hook: Any, depth: int = 0) -> Iterator[Any]:
+def carried(hook: Any) -> Iterator[Any]:
     """What a function holds: cells, defaults, the object it is bound to, what is bound to a partial; and so on."""
-    if depth > DEEPEST:
-        return
-    values: list[Any] = []
-    if isinstance(hook, types.MethodType):
-        values = [hook.__self__, hook.__func__]
-    elif isinstance(hook, functools.partial):
-        values = [hook.func, *hook.args, *hook.keywords.values()]
-    elif isinstance(hook, types.FunctionType):
-        values = [cell.cell_contents for cell in hook.__closure__ or () if _is_filled(cell)]
-        values += [*(hook.__defaults__ or ()), *(hook.__kwdefaults__ or {}).values()]
-    elif depth == 0:
-        values = [hook]                      # an object with __call__
-    for value in values:
-        if isinstance(value, (types.MethodType, functools.partial, types.FunctionType)):
-            yield from carried(value, depth + 1)
+    pending, seen = [hook], set()
+    while pending:
+        value = pending.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, types.MethodType):
+            pending += [value.__self__, value.__func__]
+        elif isinstance(value, functools.partial):
+            pending += [value.func, *value.args, *value.keywords.values()]
+        elif isinstance(value, types.FunctionType):
+            pending += [held for cell in value.__closure__ or () for held in content(cell)]
+            pending += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
         elif isinstance(value, tuple):
-            yield from value
+            pending += value
         else:
             yield value
-
-
-def _is_filled(cell: types.CellType) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
-
