@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from monograph import config, module
+from monograph import config, module, tracebacks
 from monograph.build import build, capture_call
 from monograph.capture.captured import Captured
 from monograph.capture.functions import Allowed
@@ -41,7 +41,11 @@ class CompiledFunction:
         functools.update_wrapper(self, function)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._dispatcher(*args, **kwargs)
+        try:
+            return self._dispatcher(*args, **kwargs)
+        except BaseException as error:
+            tracebacks.leave(error)
+            raise
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """As an attribute of a class it binds like a function."""
@@ -155,9 +159,18 @@ def dispatcher_of(target: Any) -> Dispatcher | None:
 
 def capture(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
     """The graph of `function(*args, **kwargs)`; `print` it. Nothing is optimised or compiled."""
-    check_arguments(args, kwargs)
-    plain = disable(function)
     try:
-        return capture_call(plain, args, kwargs, Options.make()).captured
+        return _capture(disable(function), args, kwargs)
+    except BaseException as error:
+        tracebacks.leave(error)
+        raise
+
+
+def _capture(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
+    check_arguments(args, kwargs)
+    try:
+        return capture_call(function, args, kwargs, Options.make()).captured
     except TraceFailed as failed:
-        raise failed.error from None
+        error = failed.error
+    tracebacks.leave(error, of_program=True)
+    raise error

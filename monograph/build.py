@@ -41,7 +41,7 @@ from monograph.capture.readset_effects import Traced
 from monograph.capture.readset_outside import put_states, states
 from monograph.capture.symbols import Request
 from monograph.config import Options
-from monograph.dispatch import Call, Entry, TraceFailed
+from monograph.dispatch import Call, Entry, TraceFailed, plainly
 from monograph.errors import MonographError, Replay, UnsupportedError, WrongPath
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.op import Trait
@@ -365,7 +365,7 @@ def _or_in_python(call: Call, function: Callable[..., Any], draws: bool) -> Call
             fault = replay.fault
         if state is not None:
             torch.set_rng_state(state)
-        result = function(*args, **kwargs)
+        result = plainly(function, args, kwargs)
         if fault is not None:
             raise fault
         return result

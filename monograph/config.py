@@ -1,7 +1,8 @@
 """What the user may choose, and the only reader of MONOGRAPH_* environment variables.
 
     MONOGRAPH_DISABLE=1          `compile` returns its target unchanged
-    MONOGRAPH_DEBUG=dir          every compilation writes its graphs, loops, LLVM IR, assembly and memory plan there
+    MONOGRAPH_DEBUG=dir          every compilation writes its graphs, loops, LLVM IR, assembly and memory plan there;
+                                 tracebacks keep this package's frames
     MONOGRAPH_LOG=topic,...      lines on stderr; topics: recompiles, passes, kernels, timing, all
     MONOGRAPH_CACHE_DIR=dir      where compiled objects are kept; empty or `off`: nowhere
 """
@@ -15,7 +16,9 @@ from typing import Any
 
 from monograph.errors import InputError
 
-__all__ = ["BACKENDS", "LOG_TOPICS", "MODES", "WEIGHTS", "Options", "cache_directory", "is_disabled"]
+__all__ = [
+    "BACKENDS", "LOG_TOPICS", "MODES", "WEIGHTS", "Options", "cache_directory", "is_disabled", "shows_all_frames",
+]
 
 MODES = ("default", "max-autotune", "low-memory")
 # torch.compile's further modes tune CUDA graphs or Triton; on the CPU they mean one of ours.
@@ -66,6 +69,11 @@ class Options:
 def is_disabled() -> bool:
     """MONOGRAPH_DISABLE asks for plain PyTorch."""
     return os.environ.get("MONOGRAPH_DISABLE", "").lower() not in ("", "0", "false", "no")
+
+
+def shows_all_frames() -> bool:
+    """Whether tracebacks keep the frames of this package."""
+    return bool(os.environ.get("MONOGRAPH_DEBUG"))
 
 
 def cache_directory() -> Path | None:

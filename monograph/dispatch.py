@@ -28,10 +28,11 @@ from monograph.capture.guards_ambient import modes_active
 from monograph.capture.readset_hooks import LOCK
 from monograph.capture.symbols import Place, Request
 from monograph.config import Options
-from monograph.errors import CaptureError, DeviceError, InputError, UnsupportedError, WrongPath
+from monograph.errors import CaptureError, DeviceError, InputError, RaisesInBackward, UnsupportedError, WrongPath
 from monograph.varying import History
 
-__all__ = ["Call", "Dispatcher", "Entry", "Recompile", "TraceFailed", "argument", "check_arguments", "known"]
+__all__ = ["Call", "Dispatcher", "Entry", "Recompile", "TraceFailed", "argument", "check_arguments", "known",
+           "plainly"]
 
 Call: TypeAlias = Callable[[list[Any], tuple[Any, ...], dict[str, Any]], Any]     # (leaves, args, kwargs) -> result
 
@@ -42,10 +43,11 @@ logger = logging.getLogger("monograph")
 
 
 class TraceFailed(Exception):
-    """The program raised `error` while it was traced. Never leaves the dispatcher."""
+    """The program raised `error` while it was traced, maybe in its backward. Never leaves the dispatcher."""
 
     def __init__(self, error: Exception) -> None:
-        self.error = error
+        self.in_backward = isinstance(error, RaisesInBackward)
+        self.error: Exception = error.fault if isinstance(error, RaisesInBackward) else error
         super().__init__(error)
 
 
@@ -152,10 +154,10 @@ class Dispatcher:
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """No entry fits: capture and compile for these arguments, or run plainly where that is right."""
         if modes_active():
-            return self.function(*args, **kwargs)
+            return plainly(self.function, args, kwargs)
         check_arguments(args, kwargs)
         if self.refused and signature(args, kwargs) in self.refused:
-            return self.function(*args, **kwargs)
+            return plainly(self.function, args, kwargs)
         with LOCK:
             entry, leaves = self._find(args, kwargs)
             refusal = None
@@ -183,7 +185,7 @@ class Dispatcher:
             request = self.history.request(args, kwargs)
             entry = self.build(self.function, args, kwargs, self.options, request)
         except TraceFailed as failed:
-            return None, failed.error
+            return None, failed
         except CaptureError as error:
             if self.options.fullgraph:
                 raise
@@ -203,13 +205,18 @@ class Dispatcher:
         warnings.warn_explicit(text, UserWarning, *(("<unknown>", 0) if loc is None else (loc.file, loc.line)))
 
     def _eager(self, args: tuple[Any, ...], kwargs: dict[str, Any], why: Exception | None) -> Any:
-        """Run plainly. What the program raises while it is traced it raises here too, in eager's own words."""
-        result = self.function(*args, **kwargs)
-        if why is not None and not isinstance(why, CaptureError) and self.options.fullgraph:
-            what = f"{self.name} runs eagerly, but tracing it raised {type(why).__name__}: {why}"
-            raise UnsupportedError(what) from why
+        """Run plainly. What the program raises while it is traced it raises here too, in eager's own words, or when its
+        backward runs."""
+        result = plainly(self.function, args, kwargs)
+        text = str(why)
+        if isinstance(why, TraceFailed):
+            where = "its backward" if why.in_backward else "tracing it"
+            text = f"{where} raised {type(why.error).__name__}: {why.error}"
+            if self.options.fullgraph and not why.in_backward:
+                raise UnsupportedError(f"{self.name} runs eagerly, but {text}",
+                                       loc=blame.raised_by_user(why.error)) from why.error
         if not self.warned:
-            warnings.warn(f"{self.name} runs eagerly: {why}", stacklevel=4)
+            self._warn(f"{self.name} runs eagerly: {text}")
             self.warned = True
         if not isinstance(why, TooMany):
             self.refused.add(signature(args, kwargs))
@@ -235,6 +242,11 @@ class Dispatcher:
 
 
 known: weakref.WeakSet[Dispatcher] = weakref.WeakSet()       # every dispatcher there is
+
+
+def plainly(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the user's function as it is."""
+    return function(*args, **kwargs)
 
 
 def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

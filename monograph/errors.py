@@ -26,8 +26,8 @@ from monograph.source import SourceLoc
 
 __all__ = [
     "CaptureError", "CompileError", "DataDependentError", "DeviceError", "InputError",
-    "MismatchError", "MonographError", "Replay", "UnsupportedError", "VerificationError", "WrongPath",
-    "exception_class",
+    "MismatchError", "MonographError", "RaisesInBackward", "Replay", "UnsupportedError", "VerificationError",
+    "WrongPath", "exception_class",
 ]
 
 
@@ -101,6 +101,14 @@ class WrongPath(Exception):
             super().__init__(f"what a custom op or function gives is now of sizes {', '.join(map(str, actual))}")
             return
         super().__init__(f"value number {number} that the trace read is now {', '.join(map(str, actual))}")
+
+
+class RaisesInBackward(Exception):
+    """The program's backward raised `fault` while it was traced: eager's raises it too. Never leaves the package."""
+
+    def __init__(self, fault: Exception) -> None:
+        super().__init__(fault)
+        self.fault = fault
 
 
 class Replay(Exception):

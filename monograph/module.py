@@ -17,6 +17,7 @@ from typing import Any
 
 from torch import nn
 
+from monograph import tracebacks
 from monograph.dispatch import Dispatcher
 from monograph.errors import InputError
 
@@ -69,8 +70,11 @@ def _subclass(cls: type[nn.Module]) -> type:
 
 
 def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-    dispatcher, module, _ = self._monograph
-    return dispatcher(*args, **kwargs)
+    try:
+        return self._monograph[0](*args, **kwargs)
+    except BaseException as error:
+        tracebacks.leave(error)
+        raise
 
 
 def _recompiles(self: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from monograph import compat
+from monograph import compat, tracebacks
 from monograph.build import build
 from monograph.capture import blame
 from monograph.config import Options
@@ -60,11 +60,15 @@ class Frame:
 
     def __call__(self, *inputs: Any) -> Any:
         dispatcher = self.dispatchers.get(tuple([id(inputs[i]) for i in self.bound]))
-        if dispatcher is None:
-            dispatcher = self._for(inputs)
-            if dispatcher is self.general:
-                return dispatcher(*inputs)
-        return dispatcher(*[inputs[i] for i in self.free])
+        try:
+            if dispatcher is None:
+                dispatcher = self._for(inputs)
+                if dispatcher is self.general:
+                    return dispatcher(*inputs)
+            return dispatcher(*[inputs[i] for i in self.free])
+        except BaseException as error:
+            tracebacks.leave(error)
+            raise
 
     def _for(self, inputs: Sequence[Any]) -> Dispatcher:
         """The dispatcher for these weights, which the module keeps alive while it is in the table."""
@@ -74,7 +78,7 @@ class Frame:
             self.dispatchers[tuple([id(inputs[i]) for i in self.bound])] = made
             return made
         if self.general is None:
-            self.general = Dispatcher(self.graph, self.options, build, self._name())
+            self.general = Dispatcher(Bound(self.graph, {}, len(inputs)), self.options, build, self._name())
         return self.general
 
     def _name(self) -> str:
@@ -95,7 +99,8 @@ class Bound(nn.Module):
 
     def forward(self, *free: Any) -> Any:
         given = iter(free)
-        return self.graph(*[next(given) if name is None else getattr(self, name) for name in self.places])
+        # Not `self.graph(...)`: fx would print an error of the program to stderr, and take its traceback.
+        return self.graph.forward(*[next(given) if name is None else getattr(self, name) for name in self.places])
 
 
 # Lines

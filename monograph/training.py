@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from monograph import tracebacks
 from monograph.autodiff.partition import BackwardInput, Partition, split
 from monograph.backend import Half, Run, compile_graph
 from monograph.capture.captured import Captured
@@ -147,26 +148,34 @@ class _Node(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *tangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        plan: Plan = ctx.plan
-        used = sum(1 << position for position, tangent in enumerate(tangents) if tangent is not None)
-        if not used:
-            return (None,) * len(ctx.needs_input_grad)
-        given = dict(zip(plan.differentiable, tangents))
-        values = []
-        for source, type, kept in zip(plan.backward_inputs, plan.tangent_types, ctx.saved_tensors):
-            values.append(kept if source.kind != "tangent" else laid_out(given.get(source.position), type, ctx.symbols))
-        with torch.no_grad():
-            computed: Sequence[Any] = plan.backward(values)
-        if torch.is_grad_enabled():
-            if plan.leaves:
-                raise refusal()
-            computed = plan.again.gradients(_inputs(ctx), plan.gradients, tangents, computed)
-        # What the results in use do not depend on gets no gradient, as in eager, rather than zeros.
-        gradients = [gradient if origin & used else None for gradient, origin in zip(computed, plan.origins)]
-        for position, flag in plan.absent.items():
-            if bool(computed[flag]):
-                gradients[position] = None
-        return (None, *(gradients or [None]))
+        try:
+            return _backward(ctx, tangents)
+        except BaseException as error:
+            tracebacks.leave(error)
+            raise
+
+
+def _backward(ctx: Any, tangents: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...]:
+    plan: Plan = ctx.plan
+    used = sum(1 << position for position, tangent in enumerate(tangents) if tangent is not None)
+    if not used:
+        return (None,) * len(ctx.needs_input_grad)
+    given = dict(zip(plan.differentiable, tangents))
+    values = []
+    for source, type, kept in zip(plan.backward_inputs, plan.tangent_types, ctx.saved_tensors):
+        values.append(kept if source.kind != "tangent" else laid_out(given.get(source.position), type, ctx.symbols))
+    with torch.no_grad():
+        computed: Sequence[Any] = plan.backward(values)
+    if torch.is_grad_enabled():
+        if plan.leaves:
+            raise refusal()
+        computed = plan.again.gradients(_inputs(ctx), plan.gradients, tangents, computed)
+    # What the results in use do not depend on gets no gradient, as in eager, rather than zeros.
+    gradients = [gradient if origin & used else None for gradient, origin in zip(computed, plan.origins)]
+    for position, flag in plan.absent.items():
+        if bool(computed[flag]):
+            gradients[position] = None
+    return (None, *(gradients or [None]))
 
 
 def _new_leaf(captured: Captured, position: int, parts: Partition) -> NewLeaf:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-__all__ = ["TOLERANCE", "assert_same"]
+__all__ = ["TOLERANCE", "assert_same", "lines_of"]
 
 TOLERANCE: dict[torch.dtype, tuple[float, float]] = {   # rtol, atol
     torch.float64: (1e-7, 1e-8),
@@ -17,6 +18,11 @@ TOLERANCE: dict[torch.dtype, tuple[float, float]] = {   # rtol, atol
     torch.complex64: (2e-5, 1e-5),
     torch.complex128: (1e-7, 1e-8),
 }
+
+
+def lines_of(error: BaseException, file: str = "model.py") -> list[int | None]:
+    """The lines of a file that the traceback of an error shows."""
+    return [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(file)]
 
 
 def assert_same(actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None) -> None:

@@ -20,8 +20,8 @@ import torch
 
 from monograph.source import SourceLoc
 
-__all__ = ["asking_frame", "expression", "is_ours", "is_user_code", "know_lines", "location", "raised_by_us",
-           "raised_by_user", "raises_at", "user_frame", "warn"]
+__all__ = ["asking_frame", "expression", "is_ours", "is_user_code", "know_lines", "line_behind", "location",
+           "raised_by_us", "raised_by_user", "raises_at", "user_frame", "warn"]
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -106,6 +106,11 @@ def know_lines(file: str, lines: dict[int, SourceLoc]) -> None:
     _lines[file] = lines
 
 
+def line_behind(code: CodeType, line: int) -> SourceLoc | None:
+    """The user's line behind a line of generated text; None for any other."""
+    return _lines.get(code.co_filename, {}).get(line)
+
+
 def location(frame: FrameType | None) -> SourceLoc | None:
     """File, line and function of a frame."""
     if frame is None:
@@ -113,8 +118,7 @@ def location(frame: FrameType | None) -> SourceLoc | None:
     code, line = frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno
     known = _locations.get((code, line))
     if known is None:
-        behind = _lines.get(code.co_filename, {}).get(line)
-        known = _locations[code, line] = behind or SourceLoc(code.co_filename, line, code.co_qualname)
+        known = _locations[code, line] = line_behind(code, line) or SourceLoc(code.co_filename, line, code.co_qualname)
     return known
 
 

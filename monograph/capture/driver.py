@@ -220,7 +220,12 @@ class _Attempt:
             refuse_new_requirements(tracer.entries)
             results = differentiable(seal, boundary)
         if results and self.grad is not False:
-            joint = record_backward(tracer, seal, boundary, results)
+            try:
+                joint = record_backward(tracer, seal, boundary, results)
+            except errors.MonographError:
+                raise
+            except Exception as error:          # of the program's hooks and autograd.Functions, or what autograd finds
+                raise errors.RaisesInBackward(error) from error
         tracer.seal_sizes()
         removed = remove_dead(tracer.graph)
         if joint is not None:

@@ -102,7 +102,7 @@ def _scalar(n: Any, dtype: torch.dtype) -> torch.Tensor:
     return torch.tensor(n, dtype=dtype)
 
 
-def _check(ok: Any, error: str, message: str | None) -> tuple[()]:
+def check(ok: Any, error: str, message: str | None) -> tuple[()]:
     if not bool(ok):
         raised = errors.exception_class(error)
         raise raised() if message is None else raised(message)
@@ -178,7 +178,7 @@ TABLE: dict[str, Own] = {
         Own(NUMBER, lambda _, given, __: (ScalarType("int", given["symbol"]),), _number, single=True),
         Own(SCALAR, lambda _, given, __: (TensorType(given["dtype"], ()),), _scalar, single=True),
         Own(SIZED, _sized_types, _sized, single=True),
-        Own(CHECK, _no_results, _check),
+        Own(CHECK, _no_results, check),
         Own(EXPECT, _no_results, _expect),
         Own(NORMAL, lambda _, given, __: (TensorType(given["dtype"], tuple(given["size"])),), _normal, single=True),
         Own(SEED, lambda _, __, ___: (TensorType(torch.int8, ()),), _seed),

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from monograph.errors import CompileError
 from monograph.runtime.program import FIRST_ERROR_VALUE, Error, Native, Program
+from monograph.source import SourceLoc, stand_in
 
-__all__ = ["RAISABLE", "exception", "name_line"]
+__all__ = ["RAISABLE", "exception", "point_at"]
 
 RAISABLE = frozenset({
     "ArithmeticError", "AssertionError", "IndexError", "KeyError", "NotImplementedError", "OverflowError",
@@ -17,7 +18,7 @@ RAISABLE = frozenset({
 
 
 def exception(program: Program, step: Native, record: Sequence[int]) -> Exception:
-    """The exception for `record` (code, code, values...) left by `step`, with the user's line as a note."""
+    """The exception for `record` (code, code, values...) left by `step`, with the user's line as its traceback."""
     code, values = record[0], record[FIRST_ERROR_VALUE:]
     index = code
     if step.errors:
@@ -28,14 +29,14 @@ def exception(program: Program, step: Native, record: Sequence[int]) -> Exceptio
         return _unknown(step, code)
     error = program.errors[index]
     made = _class(error)(_message(error, values))
-    name_line(made, error.file, error.line)
+    point_at(made, error.file, error.line)
     return made
 
 
-def name_line(error: BaseException, file: str, line: int) -> None:
-    """Note the user's line, where it is known, on an exception."""
-    if file and hasattr(error, "add_note"):
-        error.add_note(f'raised by compiled code for\n  File "{file}", line {line}')
+def point_at(error: BaseException, file: str, line: int) -> None:
+    """Show the user's line, where it is known, in the traceback of an exception."""
+    if file:
+        error.__traceback__ = stand_in(SourceLoc(file, line), error.__traceback__)
 
 
 def _class(error: Error) -> type[Exception]:

@@ -93,7 +93,7 @@ def row_at(number: int, step: RowAt) -> Perform:
                 with compat.no_torch_function(), compat.kernels_only():
                     torch.ops.aten.index.Tensor(frame.rows[step.word], [torch.tensor(index, device="cpu")])
             except IndexError as error:
-                failure.name_line(error, step.file, step.line)
+                failure.point_at(error, step.file, step.line)
                 raise
         start = words[first + step.word + 1] = words[first + step.stack + 1]
         words[first + step.word] = start + (index % count) * step.row_bytes

@@ -92,7 +92,7 @@ class _Maker:
             try:
                 results = call.run(view, frame.symbols)
             except Exception as error:
-                failure.name_line(error, step.file, step.line)
+                failure.point_at(error, step.file, step.line)
                 raise
             for store, result in zip(stores, results):
                 if store is not None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from monograph import api
+from monograph import api, tracebacks
 from monograph.build import Report, build
 from monograph.config import Options
 from monograph.dispatch import Dispatcher, Entry, TraceFailed
@@ -123,7 +123,9 @@ def _report(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     try:
         return build(function, args, kwargs, options).report
     except TraceFailed as failed:
-        raise failed.error from None
+        error = failed.error
+    tracebacks.leave(error, of_program=True)
+    raise error
 
 
 def _line(number: int, row: Row) -> str:

@@ -1,8 +1,8 @@
 """Frames that converted code has and its source has not.
 
 A branch or a loop body runs in a function of its own (a region), called by an operator. In a traceback the frame of
-the region stands for the function's: same file and name, the line that ran. `warnings.warn(..., stacklevel=2)` means
-the caller of the user's function, wherever in it the call stands.
+the region stands for the function's: same file and name, the line that ran (`monograph.tracebacks`).
+`warnings.warn(..., stacklevel=2)` means the caller of the user's function, wherever in it the call stands.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import sys
 import types
 
-__all__ = ["REGIONS", "cleaned", "level"]
+__all__ = ["REGIONS", "level"]
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -29,22 +29,6 @@ def level(wanted: object) -> object:
         extra += 1
         frame = frame.f_back
     return wanted + extra
-
-
-def cleaned(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback as the source would give it: operators left out, a function's regions as one frame."""
-    entries: list[types.TracebackType] = []
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if id(code) in REGIONS and entries:
-            entries.pop()       # the function, or the region around, that this one goes on for
-        if not code.co_filename.startswith(HERE):
-            entries.append(trace)
-        trace = trace.tb_next
-    result: types.TracebackType | None = None
-    for entry in reversed(entries):
-        result = types.TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return result
 
 
 def _of_ours(code: types.CodeType) -> bool:

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from monograph.capture.convert import frames
+from monograph import tracebacks
 from tests.capture.convert.harness import converted
 
 
@@ -42,8 +42,9 @@ def warner(f, x):
 def summary(function, x):
     with pytest.raises(Exception) as caught:
         function(x)
-    trace = frames.cleaned(caught.value.__traceback__)
-    return [(entry.filename, entry.lineno, entry.name, entry.line) for entry in traceback.extract_tb(trace)
+    tracebacks.leave(caught.value, of_program=True)
+    return [(entry.filename, entry.lineno, entry.name, entry.line)
+            for entry in traceback.extract_tb(caught.value.__traceback__)
             if entry.filename == __file__]
 
 
@@ -54,11 +55,12 @@ def test_traceback_is_that_of_the_source(x):
     assert summary(calls, x) == summary(converted(calls), x)
 
 
-def test_cleaned_leaves_other_tracebacks_alone():
+def test_other_tracebacks_are_left_alone():
     with pytest.raises(ZeroDivisionError) as caught:
         1 / 0  # noqa: B018
-    assert len(traceback.extract_tb(frames.cleaned(caught.value.__traceback__))) == 1
-    assert frames.cleaned(None) is None
+    trace = caught.value.__traceback__
+    tracebacks.leave(caught.value)
+    assert caught.value.__traceback__ is trace
 
 
 @pytest.mark.parametrize("x", [1, 0])
