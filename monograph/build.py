@@ -164,7 +164,7 @@ def capture_call(
     if late:
         reads.journal.rollback()
         raise UnsupportedError(f"a custom autograd.Function {late[0]} in the backward",
-                               hint="do it in a hook, or let the call run eagerly (fullgraph=False)")
+                               hint="do it in a hook")
     captured.graph.name = getattr(function, "__name__", type(function).__name__)
     if leaves_traces(captured) or traced.has_effects:
         raise_in_python(captured.graph)

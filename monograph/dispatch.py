@@ -39,6 +39,7 @@ Call: TypeAlias = Callable[[list[Any], tuple[Any, ...], dict[str, Any]], Any]   
 LIMIT = 64      # entries of one callable; further signatures run eagerly
 STREAK = 32      # new versions in a row of which none was used again: compiling more would not pay
 STORM = 8       # versions that one callable may have before a warning says so
+TRACED = "while it is traced, tensors have sizes but no values, and numbers stand for values"
 logger = logging.getLogger("monograph")
 
 
@@ -145,7 +146,8 @@ class Dispatcher:
         try:
             return made.run(leaves, args, kwargs)
         except WrongPath as again:
-            why = UnsupportedError(f"the very call that was captured runs otherwise: {again}")
+            why = UnsupportedError(f"the very call that was captured runs otherwise: {again}",
+                                   why="the program reads something that changes by itself")
             return self._eager(args, kwargs, why)
 
     def _promote(self, entry: Entry) -> None:
@@ -214,7 +216,7 @@ class Dispatcher:
             text = f"{where} raised {type(why.error).__name__}: {why.error}"
             if self.options.fullgraph and not why.in_backward:
                 raise UnsupportedError(f"{self.name} runs eagerly, but {text}",
-                                       loc=blame.raised_by_user(why.error)) from why.error
+                                       loc=blame.raised_by_user(why.error), why=TRACED) from why.error
         if not self.warned:
             self._warn(f"{self.name} runs eagerly: {text}")
             self.warned = True

@@ -31,23 +31,31 @@ __all__ = [
 ]
 
 
-WAYS = ("do this before or after the compiled function and pass the result in, or let the call run eagerly "
-        "(fullgraph=False)")
+WHY = "one graph stands for every such call, and this cannot be a part of it"
+WAY = "do this before or after the compiled function and pass the result in"
+EAGERLY = "let the call run eagerly (fullgraph=False)"
 
 
 class MonographError(Exception):
-    """Base of all. `what` happened, `loc` in the user's code, `hint`: what to do about it."""
+    """Base of all. `what` happened, `loc` in the user's code, `why` it cannot be, `hint`: what to do about it."""
 
-    def __init__(self, what: str, *, loc: SourceLoc | None = None, hint: str = "") -> None:
+    def __init__(self, what: str, *, loc: SourceLoc | None = None, why: str = "", hint: str = "") -> None:
         self.what = what
         self.loc = loc
+        self.why = why
         self.hint = hint
-        lines = [what]
-        if loc is not None:
-            lines.append(f"  at {loc}")
-        if hint:
-            lines.append(f"  {hint}")
-        super().__init__("\n".join(lines))
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        at = "" if self.loc is None else f"at {self.loc}"
+        because = self.why and f"because {self.why}"
+        return "\n  ".join(line for line in (self.what, at, because, self.hint) if line)
+
+    def locate(self, loc: SourceLoc | None) -> None:
+        """Say where, unless it is said already."""
+        if self.loc is None and loc is not None:
+            self.loc = loc
+            self.args = (self._text(),)
 
 
 class CaptureError(MonographError):
@@ -57,16 +65,23 @@ class CaptureError(MonographError):
 class DataDependentError(CaptureError):
     """Python asked for the value of a traced tensor. `expression` is the source text that asked."""
 
-    def __init__(self, what: str, *, loc: SourceLoc | None = None, hint: str = "", expression: str = "") -> None:
+    def __init__(self, what: str, *, loc: SourceLoc | None = None, why: str = "", hint: str = "", expression: str = ""
+                 ) -> None:
         self.expression = expression
-        super().__init__(what, loc=loc, hint=hint)
+        why = why or "the graph is made before the run that would tell"
+        super().__init__(what, loc=loc, why=why, hint=_two_ways(hint))
 
 
 class UnsupportedError(CaptureError):
-    """A construct or an op that is refused by name. Where no way round is known the two general ones are named."""
+    """A construct or an op that is refused by name. Two ways round are always named: `hint` and the general one."""
 
-    def __init__(self, what: str, *, loc: SourceLoc | None = None, hint: str = "") -> None:
-        super().__init__(what, loc=loc, hint=hint or WAYS)
+    def __init__(self, what: str, *, loc: SourceLoc | None = None, why: str = "", hint: str = "") -> None:
+        super().__init__(what, loc=loc, why=why or WHY, hint=_two_ways(hint))
+
+
+def _two_ways(hint: str) -> str:
+    hint = hint or WAY
+    return hint if "fullgraph" in hint else f"{hint}, or {EAGERLY}"
 
 
 class InputError(MonographError):

@@ -32,10 +32,12 @@ Trace = types.TracebackType
 
 
 def leave(error: BaseException, *, of_program: bool = False) -> None:
-    """Make the traceback of an error, and of those it came from, what eager's would be. `of_program`: the program
-    raised it, however it looks."""
+    """Make the traceback of an error, and of those it came from, what eager's would be; a refusal that does not say
+    where gets the user's innermost line. `of_program`: the program raised it, however it looks."""
     if shows_all_frames() or not of_program and _is_fault(error):
         return
+    if isinstance(error, MonographError):
+        error.locate(blame.raised_by_user(error) or blame.location(blame.user_frame(2)))
     seen: set[int] = set()
     pending: list[BaseException | None] = [error]
     while pending:

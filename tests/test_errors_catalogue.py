@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import linecache
 import math
 import random
 import re
@@ -36,11 +37,13 @@ def test_fails(kind, text, block, tmp_path):
     function, given = defined(block, tmp_path)
     with pytest.raises(getattr(monograph, kind), match=re.escape(text)) as caught:
         monograph.compile(function)(*given)
-    assert caught.value.hint
-    loc = caught.value.loc
-    if loc is not None:
+    error = caught.value
+    assert " or " in error.hint and (error.why or isinstance(error, monograph.DeviceError))
+    if error.loc.file == __file__:           # what is wrong with an argument is wrong where the call is made
+        assert linecache.getline(__file__, error.loc.line).strip() == "monograph.compile(function)(*given)"
+    else:
         lines, first = inspect.getsourcelines(function)
-        assert loc.file == function.__code__.co_filename and first <= loc.line < first + len(lines)
+        assert error.loc.file == function.__code__.co_filename and first <= error.loc.line < first + len(lines)
 
 
 @pytest.mark.parametrize("block", [entry[4] for entry in BLOCKS], ids=NAMES)

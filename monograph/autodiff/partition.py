@@ -224,7 +224,8 @@ def _save_symbols(
     """Save the numbers that the backward reads, and those behind the symbols that nothing it is given tells."""
     forward, backward = partition.forward, partition.backward
     if None in numbers:
-        raise UnsupportedError("the gradient reads a number computed at run time", loc=_maker(numbers[None]).loc)
+        raise UnsupportedError("the gradient reads a number computed at run time", loc=_maker(numbers[None]).loc,
+                               why="only tensors are saved for the backward", hint="keep the number in a tensor")
     for symbol in sorted(missing.union(name for name in numbers if name is not None)):
         kept = Builder(forward).call("mono.scalar", graph.symbols[symbol])
         kept.type = replace(kept.type, strides=())

@@ -189,7 +189,9 @@ class _Reverse:
             return {}
         for k in active:
             if not _is_stackable(node, k):
-                raise UnsupportedError("the gradient of a loop that changes the size of what it carries", loc=node.loc)
+                raise UnsupportedError("the gradient of a loop that changes the size of what it carries",
+                                       loc=node.loc, why="the history of a loop is kept in stacks of one shape",
+                                       hint="carry a tensor of full size and a mask")
         kept = draws.keep(node, Builder(builder.graph, before=node))
         trips, stacks, added = self.history(node)
         count = builder.call("mono.scalar", trips)
@@ -283,7 +285,8 @@ def _refuse_unknown(node: Node, carries: Sequence[Value], back: Graph) -> None:
     symbols = set().union(*(symbols_in(value.type) for value in carries))
     if not back.free_values().isdisjoint(carries) or any(symbols & symbols_read(inner) for inner in back.nodes):
         raise UnsupportedError("the gradient of a loop needs a number or a tensor of changing size that it carries",
-                               loc=node.loc)
+                               loc=node.loc, why="the history of a loop is kept in stacks of one shape",
+                               hint="carry the number in a tensor")
 
 
 def _append(node: Node, type: TensorType | ScalarType) -> None:
@@ -348,7 +351,8 @@ def _refuse_draws(nodes: Iterable[Node]) -> None:
     for node in nodes:
         if not node.op.is_pure and node.op.effects != {Effect.RAISES}:
             raise UnsupportedError(f"the gradient of {node.op.name} inside of data-dependent control flow",
-                                   loc=node.loc, hint="move the random draw out of the branch or loop")
+                                   loc=node.loc, why="its backward would have to draw the same numbers again",
+                                   hint="move the random draw out of the branch or loop")
         for region in node.regions:
             _refuse_draws(region.nodes)
 

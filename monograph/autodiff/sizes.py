@@ -57,7 +57,9 @@ def opened(builder: Builder, node: Node, block: Graph, enter: Callable[[Value], 
                 slots.append(enter(entry) if isinstance(entry, Value) else None)
         return _index(block, node, enter(node.inputs[0]), tuple(slots))
     raise UnsupportedError(f"the gradient of {node.op.name}, whose result has a size that depends on values, inside of "
-                           "data-dependent control flow", loc=node.loc)
+                           "data-dependent control flow", loc=node.loc,
+                           why="what it saves for the backward has no one size",
+                           hint="use a mask of full size")
 
 
 def _expanded(builder: Builder, value: Value, shape: tuple[object, ...]) -> Value:

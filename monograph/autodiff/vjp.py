@@ -30,6 +30,8 @@ from monograph.ops.evaluate import evaluate
 
 __all__ = ["derivative", "traced"]
 
+SAME = "one formula must hold for all sizes"
+
 
 def derivative(
     node: Node, cotangents: Mapping[Value, Value], wrt: Collection[Value], graph: Graph, root: Graph
@@ -105,7 +107,8 @@ def _traced(block: Graph, wrt: Sequence[int], numbers: Mapping[str, int]) -> Gra
 def _example(value: Value, differentiable: bool, numbers: Mapping[str, int]) -> Any:
     if isinstance(value.type, ScalarType):
         if value.type.symbol is None or value.type.symbol not in numbers:
-            raise UnsupportedError(f"the gradient of a region that computes with a number, {value.type}")
+            raise UnsupportedError(f"the gradient of a region that computes with a number, {value.type}",
+                                   why="the number is known only when it runs", hint="keep the number in a tensor")
         return numbers[value.type.symbol]
     shape = tuple(int(size) for size in value.type.shape)  # type: ignore[arg-type]
     return torch.empty(shape, dtype=value.type.dtype, device=value.type.device).requires_grad_(differentiable)
@@ -128,10 +131,12 @@ def _backward(block: Graph, wrt: Sequence[int], captured: Captured) -> Graph:
             mapping[value] = result.inputs[binding.leaf]
             positions[binding.leaf] = position
         else:
-            raise UnsupportedError("a region's derivative reads a tensor of its own")
+            raise UnsupportedError("a region's derivative reads a tensor of its own",
+                                   why="a branch or loop takes what it needs from the program around it")
     for node in captured.graph.nodes:
         if node.op.has(Trait.SYNC) or not node.results:     # read from the example, which has no values
-            raise UnsupportedError("the gradient of a region where a value decides a size")
+            raise UnsupportedError("the gradient of a region where a value decides a size",
+                                   why="its derivative is found on examples, which have no values")
         result.append(copy_node(node, mapping))
     gradients = joint.gradients if joint is not None else {}
     for index in wrt:
@@ -179,7 +184,7 @@ class _Merge:
             made = result.add_input(inputs[0].type, inputs[0].name)
             self.note(inputs, made)
         if len({len(version.nodes) for version in versions}) != 1:
-            raise UnsupportedError("the derivative of a region differs with its sizes")
+            raise UnsupportedError("the derivative of a region differs with its sizes", why=SAME)
         for nodes in zip(*(version.nodes for version in versions), strict=True):
             result.append(self.node(nodes))
         result.outputs = [self.entry(outputs) for outputs in zip(*(v.outputs for v in versions), strict=True)]
@@ -192,7 +197,7 @@ class _Merge:
     def node(self, nodes: Sequence[Node]) -> Node:
         first = nodes[0]
         if any(node.op is not first.op for node in nodes):
-            raise UnsupportedError("the derivative of a region differs with its sizes", loc=first.loc)
+            raise UnsupportedError("the derivative of a region differs with its sizes", loc=first.loc, why=SAME)
         operands: list[Operand] = [self.entry(slots) for slots in zip(*(node.operands for node in nodes), strict=True)]
         attributes = {name: self.entry([node.attributes[name] for node in nodes]) for name in first.attributes}
         types = []
@@ -215,5 +220,5 @@ class _Merge:
         if isinstance(first, int) and not isinstance(first, bool):
             return self.fit(list(versions))
         if any(repr(version) != repr(first) for version in versions):
-            raise UnsupportedError("the derivative of a region differs with its sizes")
+            raise UnsupportedError("the derivative of a region differs with its sizes", why=SAME)
         return first

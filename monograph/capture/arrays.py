@@ -174,7 +174,8 @@ def _number(array: TracedArray) -> Any:
 
 def _refusal(what: str) -> errors.UnsupportedError:
     frame = blame.user_frame(2)
-    return errors.UnsupportedError(f"{what}: `{blame.expression(frame)}`", loc=blame.location(frame))
+    return errors.UnsupportedError(f"{what}: `{blame.expression(frame)}`", loc=blame.location(frame),
+                                   why="an array stands for a tensor of the graph, which has no memory yet")
 
 
 def _numpy_dtype(dtype: torch.dtype) -> Any:

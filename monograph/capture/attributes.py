@@ -60,4 +60,5 @@ def _is_its_own(tracer: Tracer, tensor: torch.Tensor, data: Any) -> bool:
 
 def _refusal(what: str) -> errors.UnsupportedError:
     return errors.UnsupportedError(what, loc=blame.location(blame.user_frame(4)),
+                                   why="the caller's tensor would have to change while the graph is made",
                                    hint="do this outside of the compiled function")

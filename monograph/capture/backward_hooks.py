@@ -136,7 +136,7 @@ class BackwardHooks:
         at = None if code is None else SourceLoc(code.co_filename, code.co_firstlineno, code.co_qualname)
         return errors.UnsupportedError(
             f"the hook {name_of(hook)} {what}", loc=at or self.tracer.record.loc,
-            hint="let it hold an object that exists before the call, or let the call run eagerly (fullgraph=False)")
+            hint="let it hold an object that exists before the call")
 
 
 def replaced(hook: Hook, before: Any, result: Any) -> list[torch.Tensor]:

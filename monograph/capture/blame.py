@@ -129,7 +129,7 @@ def raised_by_user(error: BaseException) -> SourceLoc | None:
     while trace is not None:
         code = trace.tb_frame.f_code
         if is_user_code(code):
-            found = SourceLoc(code.co_filename, trace.tb_lineno, code.co_qualname)
+            found = line_behind(code, trace.tb_lineno) or SourceLoc(code.co_filename, trace.tb_lineno, code.co_qualname)
         trace = trace.tb_next
     return found
 

@@ -42,6 +42,7 @@ class Call:
             return type(value)(self._convert(tracer, entry) for entry in value) if value else value
         if isinstance(value, torch.Generator):
             raise errors.UnsupportedError(f"{self.func} draws from a generator of its own", loc=tracer.record.loc,
+                                          why="the program draws from the default generator",
                                           hint="draw from the default generator, or pass the numbers in as an argument")
         return value
 

@@ -102,7 +102,8 @@ def _translated(expression: Any, known: dict[Any, Dim]) -> Dim:
         return symbolic.product([of_sympy(expression.args[0], known)] * int(expression.args[1]))
     made = OPERATIONS.get(kind)
     if made is None:
-        raise errors.UnsupportedError(f"a size known only at run time ({expression})")
+        raise errors.UnsupportedError(f"a size known only at run time ({expression})",
+                                      why="it is no formula of the sizes of the arguments")
     return made([of_sympy(argument, known) for argument in expression.args])
 
 
@@ -147,6 +148,7 @@ def condition(asked: Any, known: dict[Any, Dim]) -> Condition:
         return Condition(JOINED[kind].join(f"({part.text})" for part in parts),
                          frozenset().union(*(part.symbols for part in parts)))
     if kind not in RELATIONS:
-        raise errors.UnsupportedError(f"a condition on sizes known only at run time ({asked})")
+        raise errors.UnsupportedError(f"a condition on sizes known only at run time ({asked})",
+                                      why="no comparison of sizes says the same")
     left, right = (of_sympy(argument, known) for argument in asked.args)
     return Condition(f"{left} {RELATIONS[kind]} {right}", symbolic.free_symbols(left) | symbolic.free_symbols(right))

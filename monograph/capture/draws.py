@@ -78,5 +78,6 @@ class Draws:
         torch.default_generator.manual_seed(seed)
         if seed >= FIRST_TICK or not torch.equal(torch.default_generator.get_state(), state):
             raise errors.UnsupportedError("the program restores a state of the random generator and draws otherwise",
-                                          loc=self.record.loc)
+                                          loc=self.record.loc,
+                                          why="what it draws would depend on draws before the call")
         self.record.node(table.lookup("mono.seed"), (), {"seed": seed}, (TensorType(torch.int8, ()),))

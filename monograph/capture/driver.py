@@ -81,7 +81,8 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                     plan.read_numbers = True
             except Unmergeable as why:
                 if why.site is None or plan.forks.get(why.site) == sys.maxsize:
-                    raise errors.UnsupportedError(str(why)) from None
+                    raise errors.UnsupportedError(
+                        str(why), why="a branch or loop must leave the same behind on every path") from None
                 plan.fork(why.site)
             finally:
                 if not all(storage.expired() for storage in alive):
@@ -154,6 +155,9 @@ class _Attempt:
             with compat.quiet_fakes(), compat.without_saved_tensor_hooks(), cumulative_averages(), \
                     checks_of_values(tracer):
                 captured = self._trace()
+        except errors.MonographError as error:
+            error.locate(blame.raised_by_user(error) or tracer.record.loc)
+            raise
         finally:
             torch.clear_autocast_cache()
             tracer.draws.restore()
@@ -162,7 +166,8 @@ class _Attempt:
             if mark is not None:
                 raise errors.UnsupportedError(
                     f"the program {mark} while it runs",
-                    hint="return the new value, or let the call run eagerly (fullgraph=False)")
+                    why="it is put back, and nothing would do it again in later calls",
+                    hint="return the new value")
         return captured
 
     def _trace(self) -> Captured:
@@ -183,6 +188,7 @@ class _Attempt:
                 after, changed = pytree.tree_flatten(given)
                 if changed != spec or any(a is not b for a, b in zip(before, after, strict=True)):
                     raise errors.UnsupportedError("the program changes a list or dict that it was given",
+                                                  why="the graph takes what is in it, not the container",
                                                   hint="return a new one instead")
                 return self._seal(result)        # the user's code in the backward is watched as well
 

@@ -180,7 +180,7 @@ class UserMode(TorchFunctionMode):
         frame = blame.user_frame(3)
         return errors.UnsupportedError(
             f"`{blame.expression(frame)}` takes a traced tensor out of torch by {LEAVES_TORCH[func]}",
-            loc=blame.location(frame))
+            loc=blame.location(frame), why="while it is traced there is no memory behind it")
 
     def numpy(self, tensor: torch.Tensor, *, force: bool = False) -> Any:
         """The array that shares a tensor's memory."""

@@ -63,6 +63,7 @@ def custom_op(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     """Record a custom op whose kernel autograd looks into."""
     if func._schema.is_mutable:
         raise errors.UnsupportedError(f"{func} writes under grad and has no autograd formula", loc=tracer.record.loc,
+                                      why="nobody says what its gradient is",
                                       hint="give it one by torch.library.register_autograd")
     return call_whole(tracer, func, func._schema.name, args, kwargs, numbers=False)
 
@@ -153,7 +154,8 @@ class _Whole:
             leaf = getattr(node, "variable", None)
             if leaf is not None and all(leaf is not tensor for tensor in inputs):
                 raise errors.UnsupportedError(f"{self.name} reads a tensor that requires grad and is no argument",
-                                              loc=self.tracer.record.loc, hint="pass it as an argument")
+                                              loc=self.tracer.record.loc, hint="pass it as an argument",
+                                              why="its gradient would be lost: it is not looked into")
             nodes += [edge for edge, _ in node.next_functions]
 
     def backward(self, fakes: Sequence[torch.Tensor], cotangents: Sequence[Any]) -> list[Any]:
@@ -193,6 +195,7 @@ class _Whole:
             learnt = opaque.learn(tracer, op, args, {})
             if tracer.paths.drew and any(self.requires):
                 raise errors.UnsupportedError(f"{self.name} draws random numbers, which its backward would draw again",
+                                              why="its gradient is found by calling it once more",
                                               loc=tracer.record.loc, hint="pass them in as an argument")
             if tracer.paths.drew:
                 op = host.of_function(name, run, random=True)

@@ -28,8 +28,7 @@ __all__ = ["TABLE", "needs_value"]
 aten = torch.ops.aten
 Handler = Callable[["Tracer", "Call"], Any]
 
-HINT = ("compute the condition with tensor operations (torch.where, masks), pass the number in as a Python argument, "
-        "or let the call run eagerly (fullgraph=False)")
+HINT = ("compute the condition with tensor operations (torch.where, masks), or pass the number in as a Python argument")
 
 
 def needs_value(func: Any, loc: SourceLoc | None) -> errors.DataDependentError:

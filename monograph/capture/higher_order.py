@@ -49,7 +49,8 @@ def _apart(leaf: Any, operands: Any) -> Any:
 def while_loop(test: Callable[..., Any], body: Callable[..., Any], carried: Any, others: Any,
                *rest: Any, **options: Any) -> Any:
     if rest or any(options.values()):
-        raise errors.UnsupportedError("while_loop that keeps all its carried values")
+        raise errors.UnsupportedError("while_loop that keeps all its carried values",
+                                      why="what a loop carries has one shape")
     values = [_apart(value, carried) for value in carried]
 
     def run() -> None:

@@ -50,4 +50,5 @@ def refuse_uncut(entries: Iterable[Entry], nodes: Iterable[Any]) -> None:
     for entry in entries:
         if entry.real.grad_fn is not None and compat.gradient_edge(entry.real) in found:
             raise errors.UnsupportedError(f"{entry.source} has a history and goes into a custom autograd.Function",
+                                          why="its gradient would run past the edge of the graph",
                                           hint="pass it in as an argument of the compiled function")

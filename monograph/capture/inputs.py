@@ -76,17 +76,22 @@ class Fakes:
         return compat.fake_from_storage(self.mode, storage, real)
 
 
+DENSE = "the graph has plain dense values"
+
+
 def check_supported(tensor: torch.Tensor, what: str) -> None:
     """DeviceError or UnsupportedError, by name, for a tensor the compiler does not take."""
     kind = type(tensor)
     if kind not in compat.PLAIN_TENSORS:
         raise errors.UnsupportedError(f"{what} is a {kind.__name__}, a subclass of torch.Tensor")
     if tensor.layout is not torch.strided:
-        raise errors.UnsupportedError(f"{what} is sparse ({tensor.layout})")
+        raise errors.UnsupportedError(f"{what} is sparse ({tensor.layout})", why=DENSE, hint="pass it as .to_dense()")
     if tensor.is_quantized:
-        raise errors.UnsupportedError(f"{what} is quantized ({tensor.dtype})")
+        raise errors.UnsupportedError(f"{what} is quantized ({tensor.dtype})", why=DENSE,
+                                      hint="pass it as .dequantize()")
     if tensor.is_nested:
-        raise errors.UnsupportedError(f"{what} is a nested tensor")
+        raise errors.UnsupportedError(f"{what} is a nested tensor", why=DENSE,
+                                      hint="pass its values padded, or its parts")
     if tensor.device.type != "cpu":
         raise errors.DeviceError(f"{what} is on device {tensor.device}; only the CPU is supported",
                                  hint="move it with .cpu(), or off `meta` with .to_empty(device='cpu')")

@@ -60,6 +60,7 @@ def refuse_input_history(entries: list[Entry]) -> None:
     for entry in entries:
         if entry.fake.grad_fn is not entry.history:
             raise errors.UnsupportedError(f"an in-place write under grad to {entry.source}, which requires grad",
+                                          why="its history would begin in this call and outlive it",
                                           hint="write to a copy and return it")
 
 
@@ -68,6 +69,7 @@ def refuse_new_requirements(entries: list[Entry]) -> None:
     for entry in entries:
         if entry.source.kind == "argument" and entry.fake.requires_grad != entry.real.requires_grad:
             raise errors.UnsupportedError(f"the program changes whether {entry.source} requires grad",
+                                          why="the caller's tensor would have to change while the graph is made",
                                           hint="call requires_grad_() outside of the compiled function")
 
 

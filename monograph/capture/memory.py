@@ -108,7 +108,8 @@ class Memory:
         else:
             if layout.dtype != storage.layout.dtype or layout.conj or layout.neg:
                 raise errors.UnsupportedError(
-                    f"a raw {layout.dtype} view of a {storage.layout.dtype} storage", loc=self.record.loc)
+                    f"a raw {layout.dtype} view of a {storage.layout.dtype} storage", loc=self.record.loc,
+                    why="one memory is one value of one dtype in the graph", hint="use .view(dtype)")
             value = views.gather(self.record, self.flat(storage), layout)
         storage.cache[layout.key] = layout, value
         return value
@@ -154,7 +155,8 @@ class Memory:
                 return self._put(storage, parent, outer)
         if layout.dtype != storage.layout.dtype or layout.conj or layout.neg:
             raise errors.UnsupportedError(
-                f"a write through a raw {layout.dtype} view of a {storage.layout.dtype} storage", loc=self.record.loc)
+                f"a write through a raw {layout.dtype} view of a {storage.layout.dtype} storage", loc=self.record.loc,
+                why="one memory is one value of one dtype in the graph", hint="write to the tensor itself")
         flat = views.scatter(self.record, self.flat(storage), layout, value)
         if len(storage.layout.sizes) == 1:
             return flat

@@ -116,9 +116,11 @@ def learn(tracer: Tracer, op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:
             check_supported(leaf, f"a result of {op.name}")
             if leaf.numel() and compat.storage_id(leaf) in homes:
                 raise errors.UnsupportedError(f"{op.name} returns an argument of its own, or a view of one",
-                                              loc=tracer.record.loc, hint="return a copy")
+                                              loc=tracer.record.loc, hint="return a copy",
+                                              why="a value of the graph has memory of its own")
         elif not isinstance(leaf, (bool, int, float)):
-            raise errors.UnsupportedError(f"{op.name} returns a {type(leaf).__name__}", loc=tracer.record.loc)
+            raise errors.UnsupportedError(f"{op.name} returns a {type(leaf).__name__}", loc=tracer.record.loc,
+                                              why="values of the graph are tensors and numbers")
     return learnt
 
 

@@ -75,7 +75,8 @@ def frozen(values: Any, frame: Any, what: str) -> Any:
     """`values` as they are now: a tensor may be written to later on."""
     if any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in pytree.tree_leaves(values)):
         raise UnsupportedError(f"a tensor that requires grad is {what} while the program is captured",
-                               loc=location(frame), hint="give `tensor.detach()`")
+                               loc=location(frame), why="what is printed is made after the run, without its history",
+                               hint="give `tensor.detach()`")
     return pytree.tree_map_only(torch.Tensor, torch.clone, values, is_leaf=is_size)
 
 

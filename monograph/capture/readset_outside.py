@@ -52,7 +52,7 @@ REFUSED: dict[types.ModuleType, tuple[str, ...]] = {
 }
 SHARED = (random.random.__self__, np.random.rand.__self__)      # type: ignore[attr-defined]
 DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}      # in this order: a bool is an int
-HINT = "draw before the call and pass the result in, or let the call run eagerly (fullgraph=False)"
+HINT = "draw before the call and pass the result in"
 
 Replace = Callable[[Any, str, Any], None]
 
@@ -182,7 +182,7 @@ class Outside:
 
     def _error(self, what: str, frame: Any) -> UnsupportedError:
         return UnsupportedError(f"{what} while the program is captured, and would be the same at every call",
-                                loc=_location(frame), hint=HINT)
+                                loc=_location(frame), why="the trace runs once for many calls", hint=HINT)
 
     # -- generators of the user's ------------------------------------------------------
 
@@ -200,7 +200,7 @@ class Outside:
             _put_state(owner, state)
         if drawn:
             raise UnsupportedError(f"the program draws from {drawn[0][1]}, a {type(drawn[0][0]).__name__}, and would "
-                                   "draw the same at every call", hint=HINT)
+                                   "draw the same at every call", why="the trace runs once for many calls", hint=HINT)
 
 
 def _plain(value: Any) -> Any:

@@ -111,7 +111,9 @@ class Tracer(Asking, TorchDispatchMode):
         if storage is not None:
             if layout.key != storage.layout.key and not lies_inside(layout, storage.layout):
                 if real_id in self.flat:
-                    raise errors.UnsupportedError(f"{entry.source} shares memory with a tensor of another dtype")
+                    raise errors.UnsupportedError(f"{entry.source} shares memory with a tensor of another dtype",
+                                                  why="one memory is one value of one dtype in the graph",
+                                                  hint="clone one of them")
                 raise Restart(real_id)
             return
         base, binding = entry.fake, entry.binding
@@ -137,7 +139,9 @@ class Tracer(Asking, TorchDispatchMode):
         """The fake to compute with in place of `tensor`."""
         if isinstance(tensor, compat.FakeTensor):
             if tensor.fake_mode is not self.mode:
-                raise errors.UnsupportedError("a tensor kept from another capture", loc=self.record.loc)
+                raise errors.UnsupportedError("a tensor kept from another capture", loc=self.record.loc,
+                                              why="it stood for a value of that graph and has none",
+                                              hint="make or reset it in every call")
             return tensor
         known = self.by_real.get(id(tensor))
         if known is not None:
@@ -187,7 +191,9 @@ class Tracer(Asking, TorchDispatchMode):
         except compat.NO_FAKE_KERNEL as error:
             if opaque.is_custom(func):
                 return opaque.custom_op(self, call)
-            raise errors.UnsupportedError(f"{func} has no shape rule", loc=self.record.loc) from error
+            raise errors.UnsupportedError(f"{func} has no shape rule", loc=self.record.loc,
+                                          why="its result is needed before it runs",
+                                          hint="register one with torch.library.register_fake") from error
 
     def open(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run torch's definition of a composite op, whose ops arrive here one by one."""
@@ -276,7 +282,9 @@ class Tracer(Asking, TorchDispatchMode):
     def pure(self, call: Call) -> Any:
         """An op that writes nothing: a view's recipe or a node."""
         if any(type(each) is torch.dtype and each in compat.QUANTIZED for each in (*call.args, *call.kwargs.values())):
-            raise errors.UnsupportedError(f"{call.name} makes a quantized tensor", loc=self.record.loc)
+            raise errors.UnsupportedError(f"{call.name} makes a quantized tensor", loc=self.record.loc,
+                                          why="the graph has plain dense values",
+                                          hint="dequantize outside of the compiled function")
         result = self.fake_pure(call)
         leaves = tensors_of(result)
         if not leaves:
@@ -327,10 +335,13 @@ class Tracer(Asking, TorchDispatchMode):
         """DeviceError or UnsupportedError for a result that the compiler does not take."""
         if leaf.device.type != "cpu":
             raise errors.DeviceError(f"{name} makes a tensor on device {leaf.device}", loc=self.record.loc,
-                                     hint="only the CPU is supported")
+                                     why="only the CPU is supported",
+                                     hint="make it on the CPU, or outside of the compiled function")
         if leaf.layout is not torch.strided or leaf.is_quantized or leaf.dtype in compat.QUANTIZED:
             kind = "quantized" if leaf.layout is torch.strided else f"sparse ({leaf.layout})"
-            raise errors.UnsupportedError(f"{name} makes a {kind} tensor", loc=self.record.loc)
+            raise errors.UnsupportedError(f"{name} makes a {kind} tensor", loc=self.record.loc,
+                                          why="the graph has plain dense values",
+                                          hint="use its dense form")
 
     def _views(self, call: Call, result: Any, leaves: list[torch.Tensor], homes: Any) -> None:
         if call.func in NO_STEP:

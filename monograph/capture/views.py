@@ -178,7 +178,8 @@ def inverse(step: Step) -> Inverse | None:
 def layout_to_flat(record: Recorder, layout: Layout, value: Value) -> Value:
     """The storage of a dense layout, as one dimension in memory order."""
     if not layout.is_dense():
-        raise errors.UnsupportedError(f"a raw view of a tensor with strides {list(layout.strides)}", loc=record.loc)
+        raise errors.UnsupportedError(f"a raw view of a tensor with strides {list(layout.strides)}", loc=record.loc,
+                                      why="its memory is not one run of elements", hint="call .contiguous() first")
     return record.reshape(record.permute(value, layout.order()), (layout.numel,))
 
 

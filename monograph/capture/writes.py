@@ -44,7 +44,9 @@ def write(tracer: Tracer, call: Call) -> Any:
         return call.restore(_copy(tracer, call))
     pure = twin(call.func)
     if pure is None:
-        raise errors.UnsupportedError(f"{call.func}, which writes and has no functional form", loc=tracer.record.loc)
+        raise errors.UnsupportedError(f"{call.func}, which writes and has no functional form", loc=tracer.record.loc,
+                                      why="a write is the op's value in a graph without writes",
+                                      hint="use the op that gives a new tensor")
     fresh: list[Any] = []
     if call.func in RANDOM_FILLS:
         values = _random(tracer, call, pure, targets)
@@ -78,7 +80,8 @@ def _refuse_history(tracer: Tracer, call: Call, target: torch.Tensor) -> None:
     others = [call.lifted.get(id(tensor), tensor) for tensor in call.tensors]
     if any(other.requires_grad for other in others):
         raise errors.UnsupportedError("an in-place write under grad to a tensor that is not an argument",
-                                      loc=tracer.record.loc, hint="write under torch.no_grad(), or to a copy")
+                                      loc=tracer.record.loc, hint="write under torch.no_grad(), or to a copy",
+                                      why="its history would begin in this call and outlive it")
 
 
 def _targets(call: Call) -> list[torch.Tensor]:
@@ -171,7 +174,8 @@ def _cover(tracer: Tracer, home: Any, target: torch.Tensor) -> None:
             _see_all(tracer, home, compat.storage_id(target))
         tracer.memory.grow(home, int(layout.extent))
     elif layout.is_backed and home.layout.is_backed and not layout.fits(home.layout):
-        raise errors.UnsupportedError("a tensor is resized to sizes that vary", loc=tracer.record.loc)
+        raise errors.UnsupportedError("a tensor is resized to sizes that vary", loc=tracer.record.loc,
+                                      why="its memory is laid out before", hint="make a new tensor")
 
 
 def _see_all(tracer: Tracer, home: Any, key: int) -> None:

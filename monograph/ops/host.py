@@ -72,7 +72,8 @@ def _traits(random: bool) -> frozenset[Trait]:
 
 def _add(op: Op, call: Callable[..., tuple[Any, ...]]) -> Op:
     def types(_: Sequence[Operand], __: Mapping[str, Attribute], ___: Sequence[Graph]) -> tuple[Type, ...]:
-        raise UnsupportedError(f"what {op.name} gives is known from a run only")
+        raise UnsupportedError(f"what {op.name} gives is known from a run only",
+                               why="its sizes are needed before")
 
     own.TABLE[op.name] = own.Own(op, types, call)
     return op

@@ -266,7 +266,8 @@ def _fitted(
     symbols: Mapping[str, symbolic.Symbol], device: str,
 ) -> tuple[Type, ...]:
     if op.has(Trait.SYNC):
-        raise UnsupportedError(f"the size of the result of {op.name} depends on values")
+        raise UnsupportedError(f"the size of the result of {op.name} depends on values",
+                               why="no rule says what a symbol for it is")
     probes = environments(symbols)
     runs = [_static(_Call(op, tuple(operands), attributes, env), device) for env in probes]
     known = _candidates(operands, attributes)
@@ -326,4 +327,5 @@ def fit(
     for candidate in (*pool, linear):
         if all(symbolic.evaluate(candidate, env) == size for env, size in zip(environments, sizes)):
             return candidate
-    raise UnsupportedError(f"no rule for the symbolic sizes of {what}")
+    raise UnsupportedError(f"no rule for the symbolic sizes of {what}",
+                           why="its sizes for several examples fit no formula")

@@ -119,7 +119,8 @@ def _expect(x: torch.Tensor, value: Sequence[Any], number: int) -> tuple[()]:
 def _sized(x: torch.Tensor, size: Sequence[int], number: int, dtype: torch.dtype | None = None) -> torch.Tensor:
     if tuple(x.shape) != tuple(size) or dtype not in (None, x.dtype):
         if number == IN_BACKWARD:
-            raise errors.UnsupportedError("what a custom op gives in a backward depends on the values of tensors")
+            raise errors.UnsupportedError("what a custom op gives in a backward depends on the values of tensors",
+                                          why="the backward was made for the sizes of its first run")
         raise errors.WrongPath(number, (*x.shape, x.dtype))
     return x.view(x.shape)
 

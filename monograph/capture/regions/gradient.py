@@ -59,7 +59,8 @@ def _record(link: _Link, gradients: Sequence[Any]) -> list[Any]:
     """Gradients of a region's inputs, given those of its results."""
     tracer = link.tracer
     if tracer.derivative is None:
-        raise UnsupportedError("this trace takes no derivatives of branches and loops", loc=link.node.loc)
+        raise UnsupportedError("this trace takes no derivatives of branches and loops", loc=link.node.loc,
+                               why="it was asked for without")
     cotangents = {value: tracer.memory.read(tracer.lift(gradient))
                   for value, gradient in zip(link.values, gradients, strict=True) if gradient is not None}
     tracer.record.loc = link.node.loc
