@@ -67,7 +67,7 @@ class Fact:
     objects: tuple[Any, ...]
     test: Literal["is", "same", "true"] = "true"
     want: Any = None
-    watch: tuple[dict[Any, Any], ...] = ()      # dicts that alone decide the fact: see guards_versions
+    watch: tuple[Any, ...] = ()      # objects that alone decide the fact: see guards_versions
 
     def now(self) -> Any:
         """The value the expression has at this moment; ABSENT where its place went away."""

@@ -280,6 +280,7 @@ class ReadSet:
             if isinstance(table.get(kind), dict):
                 self.journal.watch(table[kind], path)
         self.journal.watch(table, path)
+        self._kind(module, path)
         dynamic = type(module).__dict__.get("__getattribute__")
         if dynamic is not None:
             self.hooks.watch(type(module))
@@ -290,12 +291,22 @@ class ReadSet:
         if table is not None:
             self.journal.watch(table, path)
         if not isinstance(value, nn.Module):
+            self._kind(value, path)
             self.hooks.watch(type(value))
             for cls in type(value).__mro__:
                 if is_user_class(cls):
                     for name, raw in list(cls.__dict__.items()):
                         if name.startswith("__") and isinstance(raw, types.FunctionType) and name != "__getattribute__":
                             self.class_attribute(type(value), name)
+
+    def _kind(self, value: Any, path: str) -> None:
+        """The class of an object, and where it finds attributes: both can be assigned."""
+        kind = type(value)
+        self.facts["kind", id(value)] = Fact(f"class of {path or 'the module'}", "type({0})", (value,), "is", kind,
+                                             () if issubclass(kind, (dict, type)) else (value,))
+        if ("bases", kind) not in self.facts and is_user_class(kind):
+            self.facts["bases", kind] = Fact(f"bases of {kind.__name__}", "{0}.__mro__", (kind,), "same", kind.__mro__,
+                                             (kind,))
 
     def _namespace(self, value: Any, path: str) -> None:
         """An object of the standard library's that is its attributes: all are noted, for reads cannot be seen."""

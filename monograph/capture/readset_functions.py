@@ -33,13 +33,14 @@ class FunctionReads:
         if not is_user_file(code.co_filename):
             self._library(code, function.__globals__)
             return
-        self.reads.facts["code", id(function)] = Fact(f"code of {name}", "{0}.__code__", (function,), "is", code)
-        if function.__defaults__:
-            self.reads.facts["defaults", id(function)] = Fact(
-                f"defaults of {name}", "{0}.__defaults__", (function,), "same", function.__defaults__)
-            self.reads.reach(function.__defaults__, f"defaults of {name}")
-        if function.__kwdefaults__:
-            self.reads.reach(function.__kwdefaults__, f"defaults of {name}")
+        parts = {"code": ("__code__", code), "defaults": ("__defaults__", function.__defaults__),
+                 "keyword defaults": ("__kwdefaults__", function.__kwdefaults__)}
+        for part, (attribute, value) in parts.items():
+            label = f"{part} of {name}"
+            self.reads.facts[part, id(function)] = Fact(
+                label, f"{{0}}.{attribute}", (function,), "same", value, (function,))
+            if value is not code:
+                self.reads.reach(value, label)
         for free, cell in zip(code.co_freevars, function.__closure__ or ()):
             self._cell(cell, f"{free} (closure of {name})")
         self._globals(code, function.__globals__)
@@ -57,7 +58,7 @@ class FunctionReads:
             value = cell.cell_contents
         except ValueError:
             return
-        self.reads.facts["cell", id(cell)] = Fact(label, "{0}.cell_contents", (cell,), "same", value)
+        self.reads.facts["cell", id(cell)] = Fact(label, "{0}.cell_contents", (cell,), "same", value, (cell,))
         self.reads.reach(value, label)
 
     def _globals(self, code: types.CodeType, table: dict[str, Any]) -> None:
