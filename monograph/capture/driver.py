@@ -28,9 +28,9 @@ from monograph.capture.inputs import Restart
 from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_requirements
 from monograph.capture.names import Names
 from monograph.capture.plain_ints import plain_ints
-from monograph.capture.regions.errors import Asked, Fork, Unmergeable, Whole, forget, swallowed
+from monograph.capture.regions.errors import Asked, Fork, Unmergeable, Whole, forget, let_go, swallowed
 from monograph.capture.regions.operators import RegionOperators
-from monograph.capture.state import Snapshot, clear_caches, reset_tensors
+from monograph.capture.state import Snapshot, clear_caches, outlived, reset_tensors
 from monograph.capture.symbols import Request, SizesDiffer, refined
 from monograph.capture.tracer import Tracer
 from monograph.capture.tree import is_size
@@ -56,6 +56,7 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
     Python are left as they were found.
     """
     plan = _Plan(request)
+    handled = sys.exc_info()[1]         # the caller's
     with plan.conversions:
         while True:
             alive: list[Any] = []
@@ -85,7 +86,8 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                         str(why), why="a branch or loop must leave the same behind on every path") from None
                 plan.fork(why.site)
             finally:
-                if not all(storage.expired() for storage in alive):
+                let_go(handled)
+                if outlived(alive):
                     clear_caches()
 
 

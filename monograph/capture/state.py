@@ -10,7 +10,7 @@ import functools
 import gc
 import random
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ import torch
 from monograph import compat
 from monograph.capture.inputs import Entry
 
-__all__ = ["Snapshot", "clear_caches", "reset_tensors"]
+__all__ = ["Snapshot", "clear_caches", "outlived", "reset_tensors"]
 
 TABLES = ("_parameters", "_buffers", "_modules")
 OPAQUE = (torch.Tensor, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType,
@@ -166,6 +166,14 @@ def reset_tensors(entries: Iterable[Entry]) -> str | None:
             real.grad = entry.grad
             mark = mark or f"writes the gradient of {entry.source}"
     return mark
+
+
+def outlived(storages: Sequence[Any]) -> bool:
+    """Whether one of these storages of fakes, by weak reference, is still there though the trace is over."""
+    if all(storage.expired() for storage in storages):
+        return False
+    gc.collect(1)                 # in a cycle of the trace's own
+    return not all(storage.expired() for storage in storages)
 
 
 def clear_caches() -> None:

@@ -186,3 +186,37 @@ def test_no_fake_outlives_a_trace(grad: bool, monkeypatch: pytest.MonkeyPatch) -
     with torch.set_grad_enabled(grad):
         monograph.capture(function if grad else model, torch.randn(2, 4))
     assert not swept
+
+
+def test_no_fake_of_a_restarted_trace_outlives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = sys.modules["monograph.capture.driver"]
+    swept: list[int] = []
+    monkeypatch.setattr(driver, "clear_caches", lambda: swept.append(1))
+
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        found = [x]
+        while x.sum() < 3:
+            if x.max() > 2:
+                found.append(x)              # which a region cannot hold: asked, then a fork
+            x = x + 1
+        return found
+
+    with torch.no_grad():
+        assert len(monograph.compile(function, backend="reference")(ramp(2, 3) * 0 - 1)) == 1
+    assert not swept
+
+
+def test_an_exception_that_the_caller_handles_keeps_its_frames() -> None:
+    def failing() -> None:
+        mark = 1
+        raise ValueError(mark)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.sum() > 0 else x
+
+    try:
+        failing()
+    except ValueError as error:
+        monograph.capture(function, ramp(2, 3))
+        assert error.__traceback__ is not None and error.__traceback__.tb_next is not None
+        assert error.__traceback__.tb_next.tb_frame.f_locals == {"mark": 1}

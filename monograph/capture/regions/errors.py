@@ -7,10 +7,11 @@ They are no `Exception`s, so that handlers of the user's code let them pass. Wha
 from __future__ import annotations
 
 import threading
+import traceback
 from types import CodeType
 from typing import Any
 
-__all__ = ["Asked", "Fork", "Unmergeable", "Whole", "forget", "swallowed"]
+__all__ = ["Asked", "Fork", "Unmergeable", "Whole", "forget", "let_go", "swallowed"]
 
 
 class _Pending(threading.local):
@@ -28,6 +29,20 @@ def forget() -> None:
 def swallowed() -> BaseException | None:
     """What was raised in this attempt and not dealt with."""
     return PENDING.error
+
+
+def let_go(handled: BaseException | None) -> None:
+    """The attempt is over: nothing that was raised in it holds the frames that it passed, and the fakes in them.
+    `handled` was there before."""
+    pending: list[Any] = [PENDING.error]
+    forget()
+    seen = {id(handled)}
+    while pending:
+        error = pending.pop()
+        if error is not None and id(error) not in seen:
+            seen.add(id(error))
+            traceback.clear_frames(error.__traceback__)
+            pending += [error.__context__, error.__cause__, getattr(error, "error", None)]
 
 
 class _Again(BaseException):
