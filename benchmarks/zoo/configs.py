@@ -58,7 +58,7 @@ WIDTH = re.compile(
     r"hidden|embed|intermediate|ffn|mlp|inner|model|channel|feature|latent|bottleneck|rank|state|dim|width|filter|^d_|"
     r"^n_embd|units|proj|pooler|conv_dim|lstm|n_inner|_size$")
 NOT_WIDTH = re.compile(
-    r"patch|kernel|stride|window|image|vocab|chunk|block|batch|mel|bins|num_pos|groups|padding|dilation|queue|ratio|factor|"
+    r"patch|tubelet|kernel|stride|window|image|vocab|chunk|block|batch|mel|bins|num_pos|groups|padding|dilation|queue|ratio|factor|"
     r"_layers|layer_|input_dim|input_size|feature_size|feat_size|in_feat|positions?_embeddings|mask_|num_channels|voxel|bucket|shrink|init|max_|sampl|conv_kernel_dim|pool_size")
 INDICES = re.compile(r"ind(ex|ice)e?s$|layer_ids$|layers_idx|^out_indices$|attention_blocks$|_idxs$")
 

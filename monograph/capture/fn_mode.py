@@ -22,6 +22,7 @@ from monograph.capture.histories import cut
 from monograph.capture.inputs import flat_like
 from monograph.capture.literals import BUILDERS, built
 from monograph.capture.number import as_operands, number_dtype
+from monograph.capture.regions.errors import Asked
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -36,6 +37,8 @@ LEAVES_TORCH: dict[Any, str] = {
     Tensor.__dlpack__: "__dlpack__()", Tensor.__repr__: "repr()", Tensor.__format__: "format()",
     Tensor.__reduce_ex__: "pickling",
 }
+
+SHOWN = frozenset({Tensor.__format__, Tensor.__repr__})      # in an f-string of converted code they need no values
 
 GIVES_NUMBER = frozenset({Tensor.item, torch.equal, Tensor.equal, torch.allclose, Tensor.allclose})
 INDEXING = frozenset({Tensor.__getitem__, Tensor.__setitem__})
@@ -63,7 +66,7 @@ class UserMode(TorchFunctionMode):
         if func is Tensor.__format__ and isinstance(args[0], compat.FakeTensor) and not args[0].dim():
             return self.formatted(*args)
         if func in LEAVES_TORCH and (isinstance(args[0], compat.FakeTensor) or func is Tensor.__array__):
-            raise self.leaves(func)
+            raise self.leaves(func, args[0])
         if isinstance(func, compat.HigherOrderOperator) and func.name() in higher_order.KNOWN:
             with self:
                 return higher_order.call(func, args, kwargs)
@@ -176,11 +179,15 @@ class UserMode(TorchFunctionMode):
         copied: torch.Tensor = memo[id(tensor)]
         return copied
 
-    def leaves(self, func: Any) -> errors.UnsupportedError:
+    def leaves(self, func: Any, tensor: torch.Tensor) -> Exception:
         frame = blame.user_frame(3)
-        return errors.UnsupportedError(
+        refusal = errors.UnsupportedError(
             f"`{blame.expression(frame)}` takes a traced tensor out of torch by {LEAVES_TORCH[func]}",
             loc=blame.location(frame), why="while it is traced there is no memory behind it")
+        asking = blame.asking_frame(3)
+        if func in SHOWN and not tensor.requires_grad and asking is not None and self.tracer.can_convert(asking.f_code):
+            return Asked(asking.f_code, refusal)
+        return refusal
 
     def numpy(self, tensor: torch.Tensor, *, force: bool = False) -> Any:
         """The array that shares a tensor's memory."""

@@ -1,6 +1,6 @@
 """Texts with numbers in them that only the run knows: `f"{n} tokens"` of a traced number.
 
-    TracedText ::= (str | Piece)*        Piece ::= traced number, conversion, format
+    TracedText ::= (str | Piece)*        Piece ::= traced number or tensor, conversion, format
 
 Results, prints and attributes may hold one: torch's pytrees see the numbers in it, and put back together with those
 of a call it is a str. In an exception it makes the call run in Python, which says it in its own words. Whoever looks
@@ -14,6 +14,7 @@ from typing import Any
 
 from torch.utils import _pytree as pytree
 
+from monograph import compat
 from monograph.capture.convert.operators import Operators
 from monograph.capture.number import TracedNumber
 
@@ -24,7 +25,7 @@ PYTHON = Operators()
 
 @dataclass(frozen=True)
 class Piece:
-    number: Any                  # traced
+    number: Any                  # traced; or a traced tensor of its own, which nothing writes to
     conversion: int = -1
     spec: str = ""
 
@@ -101,7 +102,7 @@ def _unflatten(numbers: Any, template: Any) -> Any:
     """A str where the numbers are those of a run."""
     numbers = iter(numbers)
     parts = [part if isinstance(part, str) else Piece(next(numbers), *part) for part in template]
-    traced = any(isinstance(part, Piece) and isinstance(part.number, TracedNumber) for part in parts)
+    traced = any(isinstance(part, Piece) and isinstance(part.number, (TracedNumber, compat.FakeTensor)) for part in parts)
     text = TracedText(tuple(parts))
     return text if traced else str(text)
 

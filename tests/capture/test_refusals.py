@@ -69,7 +69,7 @@ def test_devices_are_named() -> None:
         trace(lambda x: x * torch.zeros(3, device="meta").numel(), (ramp(3),), {})
 
 
-@pytest.mark.parametrize("fn", [lambda x: f"{x}", lambda x: x.data_ptr(), lambda x: repr(x)])
+@pytest.mark.parametrize("fn", [lambda x: x.data_ptr(), lambda x: repr(x)])
 def test_leaving_torch(fn: Any) -> None:
     with pytest.raises(errors.UnsupportedError, match="out of torch"), torch.no_grad():
         trace(fn, (ramp(3),), {})

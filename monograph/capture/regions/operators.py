@@ -236,6 +236,9 @@ class RegionOperators(Operators):
             value = value.item()                     # as torch formats it
         if isinstance(value, TracedNumber):
             return TracedText((Piece(value, conversion, str(spec)),))
+        if isinstance(value, compat.FakeTensor) and not value.requires_grad and (conversion != -1 or not str(spec)):
+            with torch._C.DisableTorchFunction():
+                return TracedText((Piece(value.clone(), conversion, str(spec)),))      # as it is now
         if isinstance(value, TracedText):
             if conversion in (-1, ord("s")) and not spec:
                 return value

@@ -70,7 +70,14 @@ def joined(x):
     return {"text": "a" + text}
 
 
-@pytest.mark.parametrize("function", [returned, joined])
+def of_a_tensor(x):
+    y = x * 2
+    text = f"{y} is {x > 0!r}, {y[0]!r} and {y.sum()!s:>12}"
+    y.add_(1)
+    return text, y
+
+
+@pytest.mark.parametrize("function", [returned, joined, of_a_tensor])
 def test_text_of_the_call(function):
     compiled = monograph.compile(function)
     for x in (P, P - 1.5, -P):
@@ -92,6 +99,21 @@ def test_print_of_the_call(capsys):
         printed(x)
         assert actual == capsys.readouterr().out
     assert not compiled.recompiles
+
+
+def all_positive(x):
+    torch._check_tensor_all_with(ValueError, x > 0, lambda text=f"all of {x} have to be positive": text)
+    return x.sqrt()
+
+
+def test_tensor_in_the_message_of_a_check():
+    compiled = monograph.compile(all_positive)
+    assert torch.equal(compiled(P.abs()), all_positive(P.abs()))
+    with pytest.raises(ValueError) as expected:
+        all_positive(-P)
+    with pytest.raises(ValueError) as raised:
+        compiled(-P)
+    assert str(raised.value) == str(expected.value) and not compiled.recompiles
 
 
 def looked_at(x):
