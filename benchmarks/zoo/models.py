@@ -73,7 +73,10 @@ def _instance(default: PreTrainedConfig, scale: Scale) -> Instance:
         config = shrink(default, scale)
     except Exception as error:             # a config may check itself
         raise NotBuilt("config", _line(error)) from error
-    kind = MODEL_MAPPING[type(config)]
+    try:
+        kind = MODEL_MAPPING[type(config)]
+    except ValueError as error:            # named there, but not part of the package
+        raise NotBuilt("model", _line(error)) from error
     kind = kind[0] if isinstance(kind, (list, tuple)) else kind
     try:
         with torch.device("meta"):

@@ -22,6 +22,7 @@ __all__ = ["KEPT_WHOLE", "TABLE"]
 
 aten = torch.ops.aten
 FLOATS = frozenset({torch.float32, torch.float64})
+GROUPED = frozenset({torch.float32, torch.bfloat16, torch.float16})
 Rule = Callable[["Tracer", Any, Any, Any], Any]
 
 # Composites recorded as one node: opened, they lose what templates want to see. They arrive here
@@ -101,6 +102,32 @@ def layer_norm(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
             tracer.fresh(moments, strides, x.dtype))
 
 
+def grouped_product(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    """torch's fake kernel takes bf16 alone, as some GPUs do. Rows of the result lie at multiples of 16 bytes."""
+    given = (*args, *kwargs.values())
+    if len(given) != 3 or not isinstance(given[2], torch.Tensor):
+        return NotImplemented
+    left, right, ends = given
+    groups = {(2, 3): right.shape[0], (3, 2): left.shape[0]}.get((left.dim(), right.dim()))
+    if groups is None or ends.dtype is not torch.int32 or tuple(ends.shape) != (groups,):
+        return NotImplemented
+    if left.dtype != right.dtype or left.dtype not in GROUPED or not (_in_whole_words(left) and _in_whole_words(right)):
+        return NotImplemented
+    if left.dim() == 2 and left.shape[1] != right.shape[1] or left.dim() == 3 and left.shape[2] != right.shape[0]:
+        return NotImplemented
+    aligned = 16 // left.element_size()
+    sizes = (left.shape[-2], right.shape[-1])
+    return tracer.fresh(sizes, ((sizes[1] + aligned - 1) // aligned * aligned, 1), left.dtype)
+
+
+def _in_whole_words(x: torch.Tensor) -> bool:
+    """Whether one of the last two dims is dense and steps along the other are multiples of 16 bytes."""
+    rows, columns = x.shape[-2:]
+    down, across = x.stride()[-2:]
+    step, least = (across, rows) if down == 1 and across >= max(1, rows) else (down, columns)
+    return 1 in (down, across) and step >= max(1, least) and step * x.element_size() % 16 == 0
+
+
 def by_format(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     """The first result lies in the memory format that suits the argument; fake kernels lay it as the argument."""
     result = compat.run_fake(tracer.mode, func, args, kwargs)
@@ -128,6 +155,7 @@ TABLE: dict[Any, Rule] = {
     aten._batch_norm_with_update.default: by_format,
     aten.channel_shuffle.default: by_format,
     aten.native_layer_norm.default: layer_norm,
+    aten._grouped_mm.default: grouped_product,
     aten._ctc_loss.default: as_in_eager,
     aten._embedding_bag.default: as_in_eager,
     aten._embedding_bag_forward_only.default: as_in_eager,

@@ -102,9 +102,9 @@ def _unflatten(numbers: Any, template: Any) -> Any:
     """A str where the numbers are those of a run."""
     numbers = iter(numbers)
     parts = [part if isinstance(part, str) else Piece(next(numbers), *part) for part in template]
-    traced = any(isinstance(part, Piece) and isinstance(part.number, (TracedNumber, compat.FakeTensor)) for part in parts)
+    values = [part.number for part in parts if isinstance(part, Piece)]
     text = TracedText(tuple(parts))
-    return text if traced else str(text)
+    return text if any(isinstance(value, (TracedNumber, compat.FakeTensor)) for value in values) else str(text)
 
 
 pytree.register_pytree_node(TracedText, _flatten, _unflatten, serialized_type_name="monograph.TracedText")

@@ -78,3 +78,27 @@ def test_draws_where_eager_copies_and_a_pass_does_not(name, backend):
     want = draw(x)
     torch.manual_seed(1)
     torch.testing.assert_close(monograph.compile(draw, backend=backend)(x), want)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("sizes", "of_weight", "last"), [
+    ((10, 8), (3, 8, 6), 10), ((10, 8), (3, 8, 8), 10), ((3, 4, 8), (8, 16), 16), ((3, 4, 8), (8, 10), 10),
+])
+def test_rows_of_grouped_products(sizes, of_weight, last, dtype):
+    """Refused where eager refuses: rows of the weight that do not start at multiples of 16 bytes."""
+    def grouped(x, weight, ends):
+        return F.grouped_mm(x, weight, offs=ends)
+
+    compiled = monograph.compile(grouped, backend="reference", dynamic=True)
+    x, dense = torch.randn(sizes).to(dtype), torch.randn(of_weight).to(dtype)
+    for weight in (dense, dense.mT.contiguous().mT):
+        inputs = x, weight, torch.tensor([2, 3, last], dtype=torch.int32)
+        try:
+            want = grouped(*inputs)
+        except RuntimeError as error:
+            with pytest.raises(RuntimeError, match=str(error)):
+                compiled(*inputs)
+        else:
+            got = compiled(*inputs)
+            assert got.stride() == want.stride() and got.dtype == want.dtype
+            torch.testing.assert_close(got, want)
