@@ -1,11 +1,14 @@
 """docs/errors.md: what it says fails fails with that very error, what it says works equals eager."""
 
 import copy
+import datetime
 import inspect
 import linecache
 import math
+import os
 import random
 import re
+import uuid
 from pathlib import Path
 
 import pytest
@@ -23,7 +26,8 @@ def defined(text, tmp_path):
     """`f` and `given` of a block, from a file, so that errors can name its lines."""
     path = tmp_path / "block.py"
     path.write_text(text)
-    names = {"torch": torch, "math": math, "random": random, "__name__": "block"}
+    names = {module.__name__: module for module in (torch, math, random, datetime, uuid, os)}
+    names["__name__"] = "block"
     exec(compile(text, str(path), "exec"), names)
     return names["f"], names["given"]
 

@@ -16,6 +16,7 @@ from monograph.capture import blame, handlers
 from monograph.capture.captured import Binding
 from monograph.capture.checks import REPLAY
 from monograph.capture.draws import Draws
+from monograph.capture.generators import Generators
 from monograph.capture.memory import Memory
 from monograph.capture.number import DTYPES, TracedNumber
 from monograph.capture.paths import Paths
@@ -50,6 +51,7 @@ class Asking:
         self.existed: Callable[[Any], bool] = lambda value: False    # whether an object was there before the trace
         self.has_written: Callable[[Any], bool] = lambda known: False      # to a container seen first in a branch
         self.count_messages: Callable[[], int] = lambda: 0           # prints, warnings so far
+        self.generators: Generators | None = None                    # those of the caller's, where they are watched
         self.backward_hooks: Any = None                              # the driver's: see that module
         self.derivative: Callable[..., dict[Value, Value]] | None = None      # of a region: see `regions.gradient`
         self.absence: Callable[[Graph, Value], Value | None] | None = None    # see `autodiff.absence`

@@ -48,6 +48,7 @@ class Seal:
         self.tracer = tracer
         self.leaves, self.tree = flatten(
             result, lambda t: isinstance(t, compat.FakeTensor) or id(t) in tracer.by_real, tracer.existed)
+        self.leaves = [self._standing(leaf) for leaf in self.leaves]
         self.outputs: dict[Value, int] = {}
         self.fresh: dict[int, tuple[int, Layout | None]] = {}     # storage id -> output, layout (None: the only view)
 
@@ -66,6 +67,13 @@ class Seal:
         for entry in moved:
             boundary.relayouts.append(Relayout(self.tracer.identity(entry), self.place(entry.fake, -1)))
         return boundary
+
+    def _standing(self, leaf: Any) -> Any:
+        """`leaf`, or the fake of a real tensor that is none of the caller's: a state of the generator."""
+        if not isinstance(leaf, torch.Tensor) or isinstance(leaf, compat.FakeTensor):
+            return leaf
+        fake = self.tracer.lift(leaf)
+        return leaf if id(fake) in self.tracer.by_fake else fake
 
     def _moved(self, entry: Any) -> bool:
         return compat.storage_id(entry.fake) != entry.home or Layout.of(entry.fake).key != entry.layout.key

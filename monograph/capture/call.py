@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph import errors
+from monograph.capture.draws import REAL
 from monograph.capture.layout import Layout
 from monograph.capture.recorder import type_of
 from monograph.ir.types import ScalarType
@@ -41,6 +42,8 @@ class Call:
         if isinstance(value, (list, tuple)):
             return type(value)(self._convert(tracer, entry) for entry in value) if value else value
         if isinstance(value, torch.Generator):
+            if value is REAL:
+                return None
             raise errors.UnsupportedError(f"{self.func} draws from a generator of its own", loc=tracer.record.loc,
                                           why="the program draws from the default generator",
                                           hint="draw from the default generator, or pass the numbers in as an argument")

@@ -17,6 +17,7 @@ from monograph import compat, errors
 from monograph.capture import blame, dynamic, handlers, higher_order, value_checks
 from monograph.capture.arrays import TracedArray, as_tensors
 from monograph.capture.attributes import attribute
+from monograph.capture.draws import REAL, DefaultGenerator
 from monograph.capture.functions import Allowed, call_whole, gives_number
 from monograph.capture.histories import cut
 from monograph.capture.inputs import flat_like
@@ -61,6 +62,12 @@ class UserMode(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        generator = kwargs.get("generator")
+        if isinstance(generator, torch.Generator) and self.tracer.generators is not None:
+            kwargs = {name: value for name, value in kwargs.items() if name != "generator"}
+            if not isinstance(generator, DefaultGenerator) and generator is not REAL:
+                with self.tracer.generators.drawing(self.tracer, generator):
+                    return self.__torch_function__(func, types, args, kwargs)
         if func is Tensor.__deepcopy__ and isinstance(args[0], compat.FakeTensor) and not args[0].requires_grad:
             return self.deep_copy(*args)
         if func is Tensor.__format__ and isinstance(args[0], compat.FakeTensor) and not args[0].dim():

@@ -21,7 +21,6 @@ import enum
 import functools
 import gc
 import logging
-import os
 import types
 from collections import OrderedDict, UserDict, UserList, deque
 from collections.abc import Callable
@@ -62,7 +61,7 @@ class ReadSet:
         self.known: dict[int, tuple[Any, str]] = {}
         self.journal = Journal()
         self.functions = FunctionReads(self)
-        self.hooks = Hooks(self.read, self.absent, self.environment, self.listens, self.seeded)
+        self.hooks = Hooks(self.read, self.absent, self.environment, self.listens, self.told)
         self.messages: list[Message] = []          # printed and warned by user code, in order
         self.arguments = arguments
         self.root = root
@@ -99,6 +98,7 @@ class ReadSet:
         tracer.count_messages = lambda: len(self.messages)
         tracer.existed = self.existed
         self.hooks.outside.tracer = tracer
+        tracer.generators = self.hooks.outside.of_torch
 
     def existed(self, value: Any) -> bool:
         """Whether a list, dict or object was there before the trace: it is as it was then, writes are taken back."""
@@ -149,20 +149,26 @@ class ReadSet:
         text = " and ".join(f"{quote(name)} not in {{{i}}}" for i in range(len(tables)))
         self.facts[key] = Fact(f"absence of {path}", text, tuple(tables), watch=tuple(map(plain_table, tables)))
 
-    def environment(self, key: str, value: str | None) -> None:
-        """os.environ[key] was read."""
+    def environment(self, table: Any, key: Any, value: Any) -> None:
+        """`table[key]` of the environment was read, or without a key all of it."""
         self.lines.setdefault(("environ", key), blame.location(blame.user_frame(2)))
-        self.facts.setdefault(("environ", key), Fact(
-            f"environment variable {key}", "{0}({1})", (os.environ.get, key), "same", value))
+        if key is not None:
+            self.facts.setdefault(("environ", key), Fact(
+                f"environment variable {key}", "{0}({1})", (table.get, key), "same", value))
+        elif (id(table), "environ") not in self.seen:
+            self.seen.add((id(table), "environ"))
+            self.facts["environ", id(table)] = Fact("the environment", "{0}({1}) == {2}", (dict, table, dict(table)))
 
     def listens(self, logger: logging.Logger, level: int, enabled: bool) -> None:
         """A logger was asked whether it handles records of a level."""
         self.facts.setdefault(("logger", id(logger), level), Fact(
             f"level {level} of logger {logger.name}", "{0}.isEnabledFor({1})", (logger, level), "same", enabled))
 
-    def seeded(self, function: Callable[[], int], value: int) -> None:
-        """The seed of torch's generator was read, by `function`."""
-        self.facts["seed"] = Fact("torch.initial_seed()", "{0}()", (function,), "same", value)
+    def told(self, label: str, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> None:
+        """`function(*args)` was asked, which may answer otherwise in a later call."""
+        text = f"{{0}}({', '.join(f'{{{1 + i}}}' for i in range(len(args)))})"
+        self.lines.setdefault(("told", label), blame.location(blame.user_frame(2)))
+        self.facts["told", label] = Fact(label, f"{text} == {{{len(args) + 1}}}", (function, *args, value))
 
     # Attributes.
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["Names", "find_attribute", "is_user_class", "is_user_file", "names", "quote"]
+__all__ = ["Names", "find_attribute", "is_standard_file", "is_user_class", "is_user_file", "names", "quote"]
 
 HEAP_TYPE = 1 << 9      # Py_TPFLAGS_HEAPTYPE: made by a class statement
 # Bytecode: the low bit of some arguments is a flag, from the version on that is named.
@@ -112,6 +112,12 @@ def is_user_file(file: str) -> bool:
     if file.startswith((OWN, TORCH)):
         return False
     return "site-packages" in file or "dist-packages" in file or not file.startswith(STANDARD)
+
+
+@functools.cache
+def is_standard_file(file: str) -> bool:
+    """Python's own library, but for what is installed into its folder."""
+    return file.startswith((*STANDARD, "<frozen")) and "site-packages" not in file
 
 
 def is_user_class(cls: type) -> bool:

@@ -1,8 +1,8 @@
 """Writes to Python state: found after the trace, taken back, and made again after every run; messages likewise.
 
     Traced(function).call(*args) = result                           nothing was written
-                                 | [result, value of each Change, of each argument written, of each message]
-                                                                    else: the values become results of the program
+                                 | [result, value of each Change, of each argument written, of each message, state of
+                                   each generator]                  else: the values become results of the program
 
 A generator that is returned runs to its end in the trace; each call makes a new one over the results.
 
@@ -16,6 +16,8 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import torch
 
 from monograph.capture.guards import brief
 from monograph.capture.readset import ReadSet
@@ -35,6 +37,7 @@ class Traced:
         self.reads = reads
         self.changes: list[Change] = []
         self.argument_changes: list[tuple[Path, Any]] = []
+        self.drawn: list[torch.Generator] = []       # those of the caller's that the program draws from or seeds
         self.said = 0                        # messages of the forward
         self.lazy = False                    # the function returned a generator: it ran to its end in the trace
 
@@ -49,8 +52,11 @@ class Traced:
                 result = list(result)
             self.changes = self.reads.journal.changes()
             self.said = len(self.reads.messages)
+            ends = self.reads.hooks.outside.of_torch.ends()
+            self.drawn = [generator for generator, _ in ends]
         finally:
             self.reads.journal.rollback()
+            self.reads.hooks.outside.of_torch.restore()
         self.reads.hooks.outside.check()
         self.argument_changes = []
         for path, container, old in before:
@@ -58,25 +64,27 @@ class Traced:
             if not unchanged_content(old, now):
                 self.argument_changes.append((path, now))
                 refill(container, old)
-        if not (self.changes or self.argument_changes or self.reads.messages):
+        if not (self.changes or self.argument_changes or self.reads.messages or ends):
             return result
         return [result, [change.after for change in self.changes], [after for _, after in self.argument_changes],
-                [message.values for message in self.reads.messages]]
+                [message.values for message in self.reads.messages], [state for _, state in ends]]
 
     @property
     def has_effects(self) -> bool:
-        return bool(self.changes or self.argument_changes or self.lazy or self.reads.messages)
+        return bool(self.changes or self.argument_changes or self.lazy or self.reads.messages or self.drawn)
 
     def replay(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]:
         """`replay(outcome, args, kwargs)` makes the writes again and returns the user's result."""
         places = [(change.container, change.key) for change in self.changes]
         paths = [path for path, _ in self.argument_changes]
-        lazy, messages = self.lazy, tuple(self.reads.messages)
-        writes = bool(places or paths or messages)
+        lazy, messages, drawn = self.lazy, tuple(self.reads.messages), tuple(self.drawn)
+        writes = bool(places or paths or messages or drawn)
         told: set[int] = set()               # messages said once that were said
 
         def replay(outcome: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            result, values, arguments, spoken = outcome if writes else (outcome, (), (), ())
+            result, values, arguments, spoken, states = outcome if writes else (outcome, (), (), (), ())
+            for generator, state in zip(drawn, states):
+                generator.set_state(state)
             for number, (message, said) in enumerate(zip(messages, spoken)):
                 if number not in told:
                     message.say(said)

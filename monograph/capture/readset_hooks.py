@@ -15,9 +15,11 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from threading import get_ident  # by a name of our own: that of `threading` is watched too
 from typing import Any
 
-from monograph.capture.readset_code import is_user_file
+from monograph.capture.draws import DefaultGenerator
+from monograph.capture.readset_code import is_standard_file, is_user_file
 from monograph.capture.readset_logging import Logged, Stream, keep_enabled, keep_log
 from monograph.capture.readset_messages import Message, frozen, keep_print, keep_warn
 from monograph.capture.readset_outside import Outside
@@ -29,37 +31,44 @@ LOCK = threading.RLock()
 # A child of fork must not find the lock held by a thread that it does not have.
 os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
+OUTSIDE = {function.__code__.co_filename for function in (Outside.install, DefaultGenerator.seed)}
+
 Read = Callable[[Any, str, Any], None]
+Told = Callable[[str, Any, tuple[Any, ...], Any], None]
 Absent = Callable[[Any, str], None]
 
 
 class Hooks:
     """`read(object, name, value)` and `absent(object, name)` are called for the attributes of instances of hooked
-    classes, `environ(key, value or None)` for environment variables, `listens(logger, level, answer)` for
-    loggers, `seeded(function, value)` for torch's seed, in the thread that made this object."""
+    classes, `environ(table, key, value or None)` for environment variables, `listens(logger, level, answer)` for
+    loggers, `told` for what is asked of the process, in the thread that made this object."""
 
-    def __init__(self, read: Read, absent: Absent, environ: Callable[[str, str | None], None],
-                 listens: Callable[[logging.Logger, int, bool], None], seeded: Callable[[Any, int], None]) -> None:
+    def __init__(self, read: Read, absent: Absent, environ: Callable[[Any, Any, Any], None],
+                 listens: Callable[[logging.Logger, int, bool], None], told: Told) -> None:
         self.read = read
         self.absent = absent
         self.environ = environ
         self.listens = listens
-        self.thread = threading.get_ident()
-        self.patched: dict[type, tuple[str, bool, Any]] = {}
+        self.thread = get_ident()
+        self.patched: dict[tuple[type, str], tuple[bool, Any]] = {}
         self.refused: set[type] = set()
         self.replaced: list[tuple[Any, str, Any]] = []
         self.lent: list[tuple[dict[str, Any], str, Any]] = []
-        self.outside = Outside(self._user_frame, seeded)
+        self.outside = Outside(self._user_frame, told)
 
     def watch(self, cls: type) -> None:
         """Hook one class. A class that cannot be patched (immutable) is left alone."""
-        if cls in self.patched or cls in self.refused:
+        if (cls, "__getattribute__") in self.patched or cls in self.refused:
             return
         self._patch(cls, "__getattribute__", self._getattribute(cls.__getattribute__))
 
     def watch_environment(self) -> None:
         table = type(os.environ)
         self._patch(table, "__getitem__", self._getitem(table.__getitem__))
+        for name in ("__iter__", "__len__", "copy"):
+            self._patch(table, name, self._whole(getattr(table, name)))
+        for name in ("__setitem__", "__delitem__"):
+            self._patch(table, name, self.outside.refusal("a write to os.environ", getattr(table, name)))
 
     def watch_outside(self) -> None:
         self.outside.install(self._replace)
@@ -92,14 +101,19 @@ class Hooks:
         self.replaced.append((module, name, getattr(module, name)))
         setattr(module, name, function)
 
-    def _user_frame(self) -> Any:
-        """The frame that called a replaced function, where it is user code in the traced thread; else None."""
-        frame = sys._getframe(2)
-        return frame if self._is_user(frame) else None
+    def _user_frame(self, *, through: bool = False) -> Any:
+        """The frame that called a replaced function, where it is user code in the traced thread; else None.
+        `through`: user code that called it by way of the standard library counts too."""
+        frame: Any = sys._getframe(2)
+        while frame is not None and frame.f_code.co_filename in OUTSIDE:
+            frame = frame.f_back
+        while through and frame is not None and is_standard_file(frame.f_code.co_filename):
+            frame = frame.f_back
+        return frame if frame is not None and self._is_user(frame) else None
 
     def _is_user(self, frame: Any) -> bool:
         """Whether `frame` is user code in the traced thread."""
-        return threading.get_ident() == self.thread and is_user_file(frame.f_code.co_filename)
+        return get_ident() == self.thread and is_user_file(frame.f_code.co_filename)
 
     def uninstall(self) -> None:
         self.outside.tracing = False
@@ -108,7 +122,7 @@ class Hooks:
             table[name] = value
         while self.replaced:
             setattr(*self.replaced.pop())
-        for cls, (name, own, old) in reversed(list(self.patched.items())):
+        for (cls, name), (own, old) in reversed(list(self.patched.items())):
             if own:
                 setattr(cls, name, old)
             else:
@@ -123,10 +137,10 @@ class Hooks:
         except (TypeError, AttributeError):      # built-in, or guarded by its metaclass
             self.refused.add(cls)
             return
-        self.patched[cls] = (name, own, old)
+        self.patched[cls, name] = own, old
 
     def _getattribute(self, old: Any) -> Any:
-        read, absent, thread, current = self.read, self.absent, self.thread, threading.get_ident
+        read, absent, thread, current = self.read, self.absent, self.thread, get_ident
 
         def __getattribute__(instance: Any, name: str) -> Any:
             try:
@@ -141,18 +155,29 @@ class Hooks:
 
         return __getattribute__
 
+    def _whole(self, old: Any) -> Any:
+        """A method that reads all of the environment."""
+        environ, thread, current = self.environ, self.thread, get_ident
+
+        def method(table: Any) -> Any:
+            if current() == thread:
+                environ(table, None, None)
+            return old(table)
+
+        return method
+
     def _getitem(self, old: Any) -> Any:
-        environ, thread, current = self.environ, self.thread, threading.get_ident
+        environ, thread, current = self.environ, self.thread, get_ident
 
         def __getitem__(table: Any, key: str) -> str:
             try:
                 value = old(table, key)
             except KeyError:
                 if current() == thread:
-                    environ(key, None)
+                    environ(table, key, None)
                 raise
             if current() == thread:
-                environ(key, value)
+                environ(table, key, value)
             return value
 
         return __getitem__

@@ -66,13 +66,15 @@ class Tracer(Asking, TorchDispatchMode):
         self.record = Recorder(self.graph)
         self.memory = Memory(self.record)
         self.fakes = Fakes(self.mode, self.sizes)
-        self.draws = Draws(self.record)
+        paths = self.paths                            # not `self`: no cycle keeps fakes alive
+        self.draws = Draws(self.record, lambda: paths.done)
         self.flat = flat                              # real storages that must be flat bases
         self.describe = describe
         self.resolve = resolve                        # the real tensor behind a binding, in this call
         self.entries: list[Entry] = []
         self.by_real: dict[int, Entry] = {}           # id(real tensor)
         self.by_fake: dict[int, Entry] = {}           # id(fake tensor)
+        self.states: dict[int, torch.Tensor] = {}     # id(real state of the generator) -> its fake
         self.bindings: list[Binding] = []             # one per graph input
         self.gradients: dict[int, tuple[Any, Any]] = {}     # id(real tensor) -> it, and its .grad that was read
         self.keep: list[Any] = []                     # objects whose ids or storages are keys
@@ -146,8 +148,21 @@ class Tracer(Asking, TorchDispatchMode):
         known = self.by_real.get(id(tensor))
         if known is not None:
             return known.fake
+        if id(tensor) in self.states:
+            return self.states[id(tensor)]
+        state = self.draws.value_of(tensor)
+        if state is not None:
+            return self._of_value(tensor, state)
         source = self.describe(tensor)
         return self.enter(tensor, source, Binding("tensor", tensor=tensor, path=source.path))
+
+    def _of_value(self, tensor: torch.Tensor, value: Value) -> torch.Tensor:
+        """The fake of a tensor that a node of the program gives."""
+        with self.quiet():
+            fake = self.states[id(tensor)] = self.fresh(tensor.shape, tensor.stride(), tensor.dtype)
+        self.memory.add(fake, value)
+        self.keep.append(tensor)
+        return fake
 
     # -- dispatch ----------------------------------------------------------------------
 

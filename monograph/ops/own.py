@@ -20,6 +20,8 @@
                                              order, the numbers `value`; NaN equals itself, 0.0 differs from -0.0
     mono.seed(; seed)                        the default generator starts anew, as by torch.manual_seed;
                                              result: i8[] that nobody reads
+    mono.rng_state(;) -> u8[n]               the state of the default generator
+    mono.set_rng_state(state) -> i8[]        as by torch.set_rng_state
     mono.normal(; size, mean, std, dtype) -> dtype[size]
                                              normal numbers in the order in which torch draws them into memory with gaps
                                              or another order than row by row: one by one rather than in blocks
@@ -138,6 +140,15 @@ def _seed(seed: int) -> torch.Tensor:
     return torch.zeros((), dtype=torch.int8)
 
 
+def _rng_state() -> torch.Tensor:
+    return torch.default_generator.get_state()
+
+
+def _set_rng_state(state: torch.Tensor) -> torch.Tensor:
+    torch.default_generator.set_state(state.clone())        # it reads past what is no tensor of torch's own making
+    return torch.zeros((), dtype=torch.int8)
+
+
 def _normal(size: Sequence[int], mean: float, std: float, dtype: torch.dtype) -> torch.Tensor:
     return torch.empty((*size, 2), dtype=dtype)[..., 0].normal_(mean, std).contiguous()
 
@@ -171,6 +182,8 @@ CHECK = Op("mono.check", (_tensor("ok"), _attribute("error"), _attribute("messag
 EXPECT = Op("mono.expect", (_tensor("x"), _attribute("value"), _attribute("number")), effects=RAISES)
 NORMAL = Op("mono.normal", tuple(map(_attribute, ("size", "mean", "std", "dtype"))), traits=frozenset({Trait.RANDOM}))
 SEED = Op("mono.seed", (_attribute("seed"),), effects=frozenset({Effect.WRITES_STATE}))
+RNG_STATE = Op("mono.rng_state", (), effects=frozenset({Effect.READS_STATE}))
+SET_RNG_STATE = Op("mono.set_rng_state", (_tensor("state"),), effects=frozenset({Effect.WRITES_STATE}))
 
 TABLE: dict[str, Own] = {
     own.op.name: own for own in (
@@ -183,5 +196,7 @@ TABLE: dict[str, Own] = {
         Own(EXPECT, _no_results, _expect),
         Own(NORMAL, lambda _, given, __: (TensorType(given["dtype"], tuple(given["size"])),), _normal, single=True),
         Own(SEED, lambda _, __, ___: (TensorType(torch.int8, ()),), _seed),
+        Own(RNG_STATE, lambda _, __, ___: (TensorType(torch.uint8, tuple(_rng_state().shape)),), _rng_state),
+        Own(SET_RNG_STATE, lambda _, __, ___: (TensorType(torch.int8, ()),), _set_rng_state),
     )
 }

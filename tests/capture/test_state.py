@@ -51,13 +51,6 @@ def appends(layer: Layer, x: torch.Tensor) -> None:
     layer.history.append(x * 1)
 
 
-def winds_back(layer: Layer, x: torch.Tensor) -> None:
-    state = torch.get_rng_state()
-    torch.rand(3)
-    torch.set_rng_state(state)
-    torch.rand(4)
-
-
 def draws_in_python(layer: Layer, x: torch.Tensor) -> None:
     random.random()
 
@@ -69,7 +62,6 @@ def calls_backward(layer: Layer, x: torch.Tensor) -> None:
 
 @pytest.mark.parametrize(("action", "name"), [
     (sets_attribute, "last"), (sets_buffer, "total"), (sets_entry, "cache"), (appends, "history"),
-    (winds_back, "restores a state"),
     (draws_in_python, "random"), (calls_backward, "gradient of"),
 ])
 def test_marks_are_removed_and_named(action: Any, name: str) -> None:
