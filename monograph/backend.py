@@ -24,12 +24,14 @@ from monograph.codegen.build import Store
 from monograph.config import Options
 from monograph.errors import MonographError, Replay, WrongPath
 from monograph.ir.graph import Graph
+from monograph.ir.sized import Undecided
 from monograph.ir.types import TensorType
 from monograph.loops.counted import Uncountable
 from monograph.ops.evaluate import evaluate, special
 from monograph.runtime import heap
 from monograph.runtime.execute import Executable
 from monograph.runtime.program import Library
+from monograph.schedule.anysize import Kind, OneSize
 from monograph.schedule.kernel import Schedule
 from monograph.schedule.plan import plan
 from monograph.transform.pipeline import pipeline
@@ -122,13 +124,9 @@ def _native(half: Half, options: Options, team: workers.Workers | None) -> None:
     start = time.perf_counter()
     machine = target.host(team.host if team is not None else None)
     pack, store = options.weights != "live", _store(options.cache_dir)
-    half.schedule = plan(half.graph, target=machine, pack=pack)
+    half.schedule, parts = _parts(half.graph, machine, pack)
     planned = time.perf_counter()
-    try:
-        half.program = assemble.program(half.schedule, machine, store=store, team=team)
-    except Uncountable:
-        half.schedule = plan(half.graph, target=machine, pack=pack, count=False)
-        half.program = assemble.program(half.schedule, machine, store=store, team=team)
+    half.program = assemble.compiled(parts, machine, store=store, team=team)
     compiled = time.perf_counter()
     if "kernels" in options.log:
         for step in half.program.steps:
@@ -138,6 +136,22 @@ def _native(half: Half, options: Options, team: workers.Workers | None) -> None:
     half.run = half.executable.run
     half.raises = bool(half.program.errors) or any(isinstance(step, Library) for step in half.program.steps)
     half.seconds |= {"schedule": planned - start, "codegen": compiled - planned, "load": time.perf_counter() - compiled}
+
+
+def _parts(graph: Graph, machine: target.Target, pack: bool) -> tuple[Schedule, assemble.Parts]:
+    """A schedule with its kernels; without those that were asked for any number of rows, or any size, and cannot be."""
+    count = True
+    refused: frozenset[Kind] | None = frozenset()
+    while True:
+        try:
+            schedule = plan(graph, target=machine, pack=pack, count=count, refused=refused)
+            return schedule, assemble.parts(schedule, machine)
+        except Uncountable:
+            count = False
+        except OneSize as error:
+            refused = refused | error.kinds if refused is not None and not error.kinds <= refused else None
+        except Undecided:
+            refused = None
 
 
 def _warn(text: str) -> None:

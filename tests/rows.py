@@ -18,11 +18,11 @@ F32 = torch.float32
 
 
 class Maker:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, least: int) -> None:
         self.random = random.Random(seed)
         self.graph = Graph()
-        self.size = self.graph.symbols["s"] = Symbol("s", 0)
-        self.before = self.random.choice([(), (), (1,), (2,), (Symbol("b", 0),), (Symbol("b", 0), 2)])
+        self.size = self.graph.symbols["s"] = Symbol("s", least)
+        self.before = self.random.choice([(), (), (1,), (2,), (Symbol("b", least),), (Symbol("b", least), 2)])
         self.count = symbolic.product((*self.before, self.size))
         if self.before and isinstance(self.before[0], Symbol):
             self.graph.symbols["b"] = self.before[0]
@@ -143,8 +143,8 @@ def _counted(m: Maker) -> None:
 STEPS = [_unary, _binary, _binary, _fold, _scan, _view, _view, _product, _joined, _gathered, _counted]
 
 
-def random_rows(seed: int, steps: int) -> Graph:
-    m = Maker(seed)
+def random_rows(seed: int, steps: int, least: int = 0) -> Graph:
+    m = Maker(seed, least)
     for shape in m.shapes:
         m.keep(m.graph.add_input(TensorType(F32, shape, strides=None), f"x{len(m.values)}"))
     m.graph.add_input(TensorType(torch.int64, m.rows(), strides=None), "i")

@@ -28,7 +28,7 @@ MAY_IMPORT = {
         "source", "errors", "ir", "ops", "loops", "templates", "schedule", "runtime.program", "runtime.abi",
         "runtime.recipe", "config", "compat",
     ),
-    "runtime": ("source", "errors", "ir.types", "ir.dtypes", "ir.symbolic", "ir.boundary", "compat"),
+    "runtime": ("source", "errors", "ir.types", "ir.dtypes", "ir.symbolic", "ir.placement", "ir.boundary", "compat"),
     "cache": ("source", "errors", "ir", "runtime", "config"),
 }
 ANYTHING = {"tools", "__main__", "__init__"}

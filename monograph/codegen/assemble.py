@@ -2,6 +2,7 @@
 
     program(schedule, target) -> Program
     parts(schedule, target) -> Parts         the same with its kernels, before they are compiled
+    compiled(parts, target) -> Program
 
 Equal kernels are made and compiled once. Inputs of the program are those of the graph that are not derived.
 """
@@ -21,13 +22,17 @@ from monograph.codegen.runner import IR
 from monograph.codegen.target import Target
 from monograph.codegen.workers import Workers
 from monograph.ir.graph import Value
+from monograph.ir.sized import Undecided, expression
+from monograph.ir.symbolic import Expr
 from monograph.ir.types import TensorType, Type
+from monograph.loops import sizes
 from monograph.loops.nodes import Check, Kernel
 from monograph.runtime import program as programs
 from monograph.runtime.program import Error, Library, Native, Program, Slot, SlotRef, Step
-from monograph.schedule import checks
+from monograph.schedule import anysize, checks
 from monograph.schedule.extent import extent_bytes
 from monograph.schedule.kernel import (
+    AnySize,
     Branch,
     Fused,
     Item,
@@ -46,7 +51,7 @@ from monograph.schedule.kernel import (
 )
 from monograph.schedule.views import strides_seen
 
-__all__ = ["Parts", "parts", "program"]
+__all__ = ["Parts", "compiled", "parts", "program"]
 
 
 @dataclass
@@ -66,7 +71,13 @@ def program(
 
     Objects are taken from `store` where it has them.
     """
-    made = parts(schedule, target)
+    return compiled(parts(schedule, target), target, jobs, store, team)
+
+
+def compiled(
+    made: Parts, target: Target, jobs: int | None = None, store: Store | None = None, team: Workers | None = None,
+) -> Program:
+    """The program of `made`, with object code."""
     if made.kernels or made.program.derived or made.program.row_words:
         objects = compile_kernels(made.kernels, target, jobs, store, team)
         made.program.objects = [*objects, runner(target, store, team)]
@@ -112,12 +123,16 @@ class _Assembly:
         self.program.held_outputs = [(n, self.slot(value)) for n, value in enumerate(graph.outputs) if is_held(value)]
         self.kernels: dict[str, Kernel] = {}
         self.errors: dict[tuple[Any, ...], int] = {}
+        self.taken: dict[str, tuple[Expr, ...]] = {}            # by kernel: the sizes it takes
+        self.started: programs.AnySize | None = None            # the step before the kernels at hand
+        self.sizes: dict[tuple[Expr, ...], int] = {}            # their tables: first words
 
     def run(self) -> Parts:
         for item in self.schedule.items:
             self.program.steps.append(self.step(item))
             self.parts.items.append(item)
         self.parts.kernels = list(self.kernels.values())
+        self.program.row_words += any(isinstance(step, programs.AnySize) for step in self.program.steps)    # a pair
         return self.parts
 
     # Slots.
@@ -126,7 +141,8 @@ class _Assembly:
         """The type of a value, with the strides it has where it is materialised."""
         if is_held(value):
             return value.type
-        return replace(value.tensor, strides=tuple(self.schedule.layouts[value].strides))
+        shape, strides = value.tensor.shape, tuple(self.schedule.layouts[value].strides)
+        return replace(value.tensor, shape=tuple(map(expression, shape)), strides=tuple(map(expression, strides)))
 
     def outward(self, value: Value) -> Type:
         """The type of a graph output with the strides the caller sees."""
@@ -179,6 +195,8 @@ class _Assembly:
             return programs.Record(item.action, carried, results, item.counter, tuple(item.words))
         if isinstance(item, RowsStart):
             return self.rows_start(item)
+        if isinstance(item, AnySize):
+            return self.any_size(item)
         if isinstance(item, Point):
             return programs.Point(self.slot(item.stack), item.word, item.counter, tuple(item.users))
         if isinstance(item, RowAt):
@@ -199,6 +217,27 @@ class _Assembly:
         size, results = item.node.attributes["size"], tuple(pairs[given:])
         return programs.RowsStart(size, tuple(pairs[:given]), results, chunks, tuple(item.roomy))
 
+    def any_size(self, item: AnySize) -> programs.AnySize:
+        held = [value for value in (*item.inputs, *item.outputs) if is_held(value)]
+        pairs = list(zip(map(self.slot, held), item.words, strict=True))
+        given = len(item.inputs)
+        blocks = tuple((word, expression(size), first, last) for word, size, first, last in item.blocks)
+        rooms = tuple((room.word, expression(room.rows), expression(room.row_bytes)) for room in item.rooms)
+        margins = tuple(map(expression, item.margins))
+        self.sizes = {}
+        self.started = programs.AnySize(tuple(pairs[:given]), tuple(pairs[given:]), blocks, rooms, margins)
+        return self.started
+
+    def table(self, sizes: tuple[Expr, ...]) -> int:
+        """The slot of the words that a kernel of the region at hand takes its sizes from."""
+        if sizes not in self.sizes:
+            assert self.started is not None
+            first = self.program.row_words
+            self.sizes[sizes] = first
+            self.program.row_words += len(sizes)
+            self.started.sizes += tuple(enumerate(sizes, first))
+        return self.word(self.sizes[sizes])
+
     def drops(self, item: LibraryCall | Move) -> tuple[int, ...]:
         return tuple(self.schedule.places[value].position for value in item.drops)
 
@@ -207,12 +246,22 @@ class _Assembly:
         name = symbol(item, self.schedule, f"{self.machine} {rows} rows" if rows else self.machine)
         kernel = self.kernels.get(name)
         if kernel is None:
-            kernel = self.kernels[name] = kernels.kernel(item, self.schedule, name, self.target, rows)
+            kernel = self.kernels[name] = self.kernel(item, name, rows)
         slots = tuple(self.slot(value) for value in (*item.inputs, *item.outputs))
         if rows:
             slots = (*slots, self.word(word))
+        if self.taken[name]:
+            slots = (*slots, self.table(self.taken[name]))
         errors = self.checks(kernel)
         return Native(name, slots, bool(errors), label(item), errors)
+
+    def kernel(self, item: Fused | Template, name: str, rows: int) -> Kernel:
+        try:
+            made = kernels.kernel(item, self.schedule, name, self.target, rows)
+        except Undecided as error:
+            raise anysize.OneSize(str(error), item.nodes) from error
+        self.taken[name] = sizes.take(made)
+        return made
 
     def checks(self, kernel: Kernel) -> tuple[int, ...]:
         """What each check code of a kernel means, by position; code 0 is none."""

@@ -113,7 +113,8 @@ class Function:
         """
         everything = not certain or self.facts.has_check(loop)
         for buffer in self.pointers if everything else self.facts.stored(loop):
-            self.pin(buffer)
+            if buffer.kind != "sizes":          # there whatever happens
+                self.pin(buffer)
 
     def bind(self, variable: Var, bound: Bound | Value) -> None:
         """In this scope the variable is `bound`, or a value made here."""

@@ -7,11 +7,12 @@ from typing import Any
 
 from monograph.codegen.epilogue import Epilogue, strided
 from monograph.codegen.target import Target
+from monograph.ir.sized import is_sized
 from monograph.loops import counted, lower
 from monograph.loops.counted import Rows
 from monograph.loops.lower import Lowering
 from monograph.loops.lower_value import dtype_of
-from monograph.loops.nodes import INDEX, Buffer, Expr, Kernel, const, op
+from monograph.loops.nodes import INDEX, Buffer, Expr, Kernel, const, index, op
 from monograph.schedule.kernel import Fused, Schedule, Template
 from monograph.templates import attention, conv, gemm
 
@@ -61,9 +62,16 @@ def _gemm(item: Template, lowering: Lowering, name: str, target: Target, rows: R
     spec = gemm.Spec(
         batch, m, n, k, dtype, _operand(lowering, item, "a"), _operand(lowering, item, "b", packed_strides),
         p["packed"], tuple(lowering.arguments()), cut,
-        rows.times(m) if rows is not None and m % rows.scheduled == 0 else None,
+        _rows_there(batch, m, rows),
     )
     return gemm.build(name, spec, epilogue, target)
+
+
+def _rows_there(batch: tuple[int, ...], m: int, rows: Rows | None) -> Expr | None:
+    """The number of rows of a product, where only a run knows it or how many products there are."""
+    if is_sized((*batch, m)):
+        return index(m)
+    return rows.times(m) if rows is not None and m % rows.scheduled == 0 else None
 
 
 def _conv(item: Template, lowering: Lowering, name: str, target: Target, rows: Rows | None) -> Kernel:

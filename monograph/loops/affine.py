@@ -14,13 +14,13 @@ divisions are only taken apart where nothing can overflow.
 
 from __future__ import annotations
 
-import math as pymath
 from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
+from monograph.ir.sized import Sized, example, gcd, known_less, maximum, minimum
 from monograph.loops import optimise
-from monograph.loops.nodes import INDEX, Const, Expr, Op, Var, const, index, op
+from monograph.loops.nodes import INDEX, Const, Expr, Op, Var, const, index, number, op
 from monograph.source import SourceLoc
 
 __all__ = ["Affine", "Linear"]
@@ -78,10 +78,10 @@ class Affine:
         if name == "mul":
             for x, y in ((left, right), (right, left)):
                 if isinstance(y, Const):
-                    return self.scale(x, int(y.value))
+                    return self.scale(x, number(y))
             return None
         if isinstance(right, Const) and right.value > 0:
-            return self.floordiv(left, int(right.value)) if name == "floordiv" else self.mod(left, int(right.value))
+            return self.floordiv(left, number(right)) if name == "floordiv" else self.mod(left, number(right))
         return None
 
     def add(self, *exprs: Expr | int) -> Expr:
@@ -109,7 +109,7 @@ class Affine:
     def linear(self, expr: Expr) -> Linear:
         """`expr` as terms with coefficients, and a constant."""
         if isinstance(expr, Const):
-            return {}, int(expr.value)
+            return {}, number(expr)
         if not isinstance(expr, Op) or expr.dtype is not INDEX or expr.name not in ("add", "sub", "mul", "neg"):
             return {expr: 1}, 0
         if expr.name == "mul":
@@ -117,7 +117,7 @@ class Affine:
             if not isinstance(factor, Const):
                 return {expr: 1}, 0
             terms, constant = self.linear(other)
-            return {term: c * int(factor.value) for term, c in terms.items()}, constant * int(factor.value)
+            return {term: c * number(factor) for term, c in terms.items()}, constant * number(factor)
         terms, constant = self.linear(expr.args[0])
         sign = 1 if expr.name == "add" else -1
         if expr.name == "neg":
@@ -133,7 +133,7 @@ class Affine:
         terms = self._recombine({term: c for term, c in terms.items() if c})
         offset = terms.pop(_UNIT, 0)
         constant += offset
-        ordered = sorted(terms.items(), key=lambda item: (-abs(item[1]), self._number(item[0])))
+        ordered = sorted(terms.items(), key=lambda item: (-abs(example(item[1])), self._number(item[0])))
         result: Expr | None = None
         for term, coefficient in ordered:
             product = term if coefficient == 1 else op("mul", term, index(coefficient), dtype=INDEX)
@@ -153,7 +153,7 @@ class Affine:
             for term, c in list(terms.items()):
                 if not (isinstance(term, Op) and term.name == "mod" and isinstance(term.args[1], Const)):
                     continue
-                x, k = term.args[0], int(term.args[1].value)
+                x, k = term.args[0], number(term.args[1])
                 quotient, offset = self.linear(self.floordiv(x, k))
                 if not quotient or any(terms.get(t) != c * k * q for t, q in quotient.items()):
                     continue
@@ -192,7 +192,7 @@ class Affine:
 
     def _divide(self, rest: Expr, k: int) -> Expr:
         if isinstance(rest, Op) and isinstance(rest.args[-1], Const):
-            inner, m = rest.args[0], int(rest.args[-1].value)
+            inner, m = rest.args[0], number(rest.args[-1])
             if rest.name == "floordiv":                             # (x // m) // k -> x // (m*k)
                 return self.floordiv(inner, m * k)
             if rest.name == "mod" and m % k == 0:                   # (x % (m'*k)) // k -> (x // k) % m'
@@ -217,17 +217,17 @@ class Affine:
             return self.add(self.scale(self.mod(inner, k // g), g), low)
         whole = self.build(rest, remainder)
         modulus = whole.args[1] if isinstance(whole, Op) and whole.name == "mod" else None
-        if isinstance(modulus, Const) and int(modulus.value) % k == 0:      # (x % (m*k)) % k -> x % k
+        if isinstance(modulus, Const) and number(modulus) % k == 0:      # (x % (m*k)) % k -> x % k
             return self.mod(whole.args[0], k)
         return op("mod", whole, index(k), dtype=INDEX)
 
     def _factor(self, terms: dict[Expr, int], constant: int, k: int) -> tuple[int, Expr, Expr] | None:
         """terms + constant = g*inner + low with 0 <= low < g, where g divides k; the largest such g."""
-        candidates = {pymath.gcd(c, k) for c in terms.values()} - {1, k}
-        for g in sorted(candidates, reverse=True):
+        candidates = {gcd(c, k) for c in terms.values()} - {1, k}
+        for g in sorted(candidates, key=example, reverse=True):
             low = {term: c for term, c in terms.items() if c % g}
             lo, hi = self._span(low, constant % g)
-            if lo >= 0 and hi < g:
+            if known_less(-1, lo) and known_less(hi, g):
                 high = {term: c // g for term, c in terms.items() if c % g == 0}
                 return g, self.build(high, constant // g), self.build(low, constant % g)
         return None
@@ -243,9 +243,9 @@ class Affine:
 
     def _range(self, expr: Expr) -> tuple[int, int]:
         if isinstance(expr, Const):
-            return int(expr.value), int(expr.value)
+            return number(expr), number(expr)
         if isinstance(expr, Var):
-            return 0, max(self.extents[expr] - 1, 0)
+            return 0, maximum(self.extents[expr] - 1, 0)
         if isinstance(expr, Op):
             known = self._op_range(expr)
             if known is not None:
@@ -257,18 +257,18 @@ class Affine:
         if expr.name == "cast" and not args[0].dtype.is_floating_point:
             lo, hi = self.range(args[0])
             least, most = _dtype_range(expr.dtype)
-            return (lo, hi) if least <= lo and hi <= most else None
+            return (lo, hi) if known_less(least - 1, lo) and known_less(hi, most + 1) else None
         if expr.dtype is not INDEX:
             return None
         if expr.name in ("floordiv", "mod") and isinstance(args[1], Const) and args[1].value > 0:
-            k = int(args[1].value)
+            k = number(args[1])
             lo, hi = self.range(args[0])
             return (lo // k, hi // k) if expr.name == "floordiv" else (0, k - 1)
         if expr.name in ("select", "min", "max"):
             (a, b), (c, d) = self.range(args[-2]), self.range(args[-1])
             if expr.name == "select":
-                return min(a, c), max(b, d)
-            fold = min if expr.name == "min" else max
+                return minimum(a, c), maximum(b, d)
+            fold = minimum if expr.name == "min" else maximum
             return fold(a, c), fold(b, d)
         terms, constant = self.linear(expr)
         return None if expr in terms else self._span(terms, constant)
@@ -277,13 +277,13 @@ class Affine:
         lo = hi = constant
         for term, c in terms.items():
             a, b = self.range(term)
-            lo += min(a * c, b * c)
-            hi += max(a * c, b * c)
+            lo += minimum(a * c, b * c)
+            hi += maximum(a * c, b * c)
         return lo, hi
 
     def _safe(self, expr: Expr) -> bool:
-        lo, hi = self.range(expr)
-        return lo > -LARGE and hi < LARGE
+        """Nothing overflows. What is made of sizes counts elements of a tensor."""
+        return all(isinstance(end, Sized) or -LARGE < end < LARGE for end in self.range(expr))
 
     def _compare(self, name: str, a: Expr, b: Expr) -> bool | None:
         """The truth of a comparison where the ranges tell."""
@@ -292,16 +292,17 @@ class Affine:
         if not (self._safe(a) and self._safe(b)):
             return None
         lo, hi = self.range(self.add(a, self.scale(b, -1)))
+        above, below = known_less(0, lo), known_less(hi, 0)
         if name in ("eq", "ne"):
-            return (name == "ne") if lo > 0 or hi < 0 else (name == "eq") if lo == hi == 0 else None
+            return (name == "ne") if above or below else (name == "eq") if lo == hi == 0 else None
         if name in ("gt", "le"):        # a > b is not a <= b
-            return (name == "gt") if lo > 0 else (name == "le") if hi <= 0 else None
-        return (name == "lt") if hi < 0 else (name == "ge") if lo >= 0 else None
+            return (name == "gt") if above else (name == "le") if known_less(hi, 1) else None
+        return (name == "lt") if below else (name == "ge") if known_less(-1, lo) else None
 
     def inside(self, expr: Expr, size: int) -> bool:
         """0 <= expr < size for sure."""
         lo, hi = self.range(expr)
-        return lo >= 0 and hi < size
+        return known_less(-1, lo) and known_less(hi, size)
 
     # Shapes.
 
@@ -313,7 +314,7 @@ class Affine:
         """The point at row-major position `flat`."""
         result = []
         for size, stride in zip(shape, strides_of(shape)):
-            result.append(self.mod(self.floordiv(flat, stride), size) if size > 1 else index(0))
+            result.append(self.mod(self.floordiv(flat, stride), size) if not known_less(size, 2) else index(0))
         return tuple(result)
 
 
@@ -335,5 +336,5 @@ def strides_of(shape: Iterable[int]) -> tuple[int, ...]:
     step = 1
     for size in reversed(tuple(shape)):
         strides.append(step)
-        step *= max(size, 1)
+        step *= maximum(size, 1)
     return tuple(reversed(strides))

@@ -109,7 +109,7 @@ def _points(lowering: Lowering, item: Fused) -> dict[Value, tuple[Expr, ...]]:
         size = pymath.prod(own)
         if size == 0:
             continue
-        spread = [n > 1 and stride == 0 for n, stride in zip(own, lowering.strides(value))]
+        spread = [n != 1 and stride == 0 for n, stride in zip(own, lowering.strides(value))]
         if any(spread) or size not in (points, rows):
             # Elements that share memory are equal: one of them is enough.
             seen = [1 if shared else n for n, shared in zip(own, spread)]

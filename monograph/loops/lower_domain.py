@@ -12,16 +12,16 @@ After these, views have turned into plain strides wherever strides can express t
 
 from __future__ import annotations
 
-import math as pymath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from monograph.ir.sized import gcd, known_less
 from monograph.loops.affine import COMPARE
 from monograph.loops.interpret import postorder
 from monograph.loops.lower_choice import MergeChoices
 from monograph.loops.lower_terms import Reduce, Rewriter, Scan
 from monograph.loops.lower_value import Values
-from monograph.loops.nodes import INDEX, Check, Const, Expr, Load, Op, Store, Var
+from monograph.loops.nodes import INDEX, Check, Const, Expr, Load, Op, Store, Var, number
 
 __all__ = ["Root", "expressions", "rewrite", "shape"]
 
@@ -89,7 +89,8 @@ def _cut(values: Values, root: Root) -> list[Root]:
     inner = _contiguous(values, [root])         # there a choice costs most: cut first
     for variable, points in sorted(cuts.items(), key=lambda item: item[0] not in inner):
         extent = values.affine.extents[variable]
-        edges = [0, *sorted(point for point in points if 0 < point < extent), extent]
+        inside = [point for point in points if known_less(0, point) and known_less(point, extent)]
+        edges = [0, *sorted(inside), extent]
         if len(pieces) * (len(edges) - 1) <= (MAX_PIECES if len(cuts) > 1 else MAX_ALONG_ONE):
             pieces = [part for piece in pieces for part in _pieces(values, piece, variable, edges)]
     return pieces
@@ -126,7 +127,7 @@ def _pieces(values: Values, root: Root, variable: Var, edges: list[int]) -> list
     middle = len(edges) // 2
     for part in (edges[:middle + 1], edges[middle:]):
         lo, extent = part[0], part[-1] - part[0]
-        fresh = (values.variable(extent, others),) if extent > 1 else ()
+        fresh = () if known_less(extent, 2) else (values.variable(extent, others),)
         rewriter = Rewriter(values.affine, {variable: values.affine.add(*fresh, lo)})
         domain = tuple(new for v in root.domain for new in (fresh if v is variable else (v,)))
         piece = Root(rewrite(root.statement, rewriter), domain)
@@ -173,12 +174,13 @@ def _split_point(values: Values, roots: list[Root]) -> tuple[Var, int] | None:
             continue
         if not isinstance(expr.args[1], Const) or expr.args[1].value <= 0:
             continue
-        k = int(expr.args[1].value)
+        k = number(expr.args[1])
         for term, c in values.affine.linear(expr.args[0])[0].items():
             if not isinstance(term, Var) or term in pinned:
                 continue
-            extent, size = values.affine.extents[term], k // pymath.gcd(c, k)
-            if size < extent and extent % size == 0 and size > 1 and not (size < SHORT and term in inner):
+            extent, size = values.affine.extents[term], k // gcd(c, k)
+            divides = known_less(size, extent) and extent % size == 0 and known_less(1, size)
+            if divides and not (known_less(size, SHORT) and term in inner):
                 return term, size
     return None
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
+from monograph.ir.sized import example, is_sized
 from monograph.loops import math
 from monograph.loops.interpret import postorder
 from monograph.loops.lower_domain import Root, expressions, rewrite
@@ -133,7 +134,7 @@ class Nest:
         """Vectors side by side: enough to hide the latency of sums inside, few where there is much to compute."""
         cost = self.cost(exprs)
         folds = any(isinstance(e, Reduce) for e in postorder(exprs))
-        if folds and cost < 30 and self.values.affine.extents[variable] >= 32:
+        if folds and cost < 30 and example(self.values.affine.extents[variable]) >= 32:
             return 4
         return 1 if cost > 60 else 2
 
@@ -194,7 +195,8 @@ class Nest:
         variable, rest = chain[0], chain[1:]
         block = BLOCK if variable is vector else SERIAL_BLOCK
         scanned = any(isinstance(e, Scan) and e.variable is variable for e in postorder(group))
-        if self.values.affine.extents[variable] >= 4 * block and not scanned and any(
+        extent = self.values.affine.extents[variable]
+        if (is_sized(extent) or extent >= 4 * block) and not scanned and any(
                 e.combine is Combine.SUM and e.dtype.is_floating_point for e in group):
             return self.blocked(opened, chain, block, vector, group, known, in_vector, keep)
         loop = self.open(variable, "vector" if variable is vector else "serial")
@@ -322,6 +324,8 @@ class _Keep:
         size = expr.dtype.itemsize
         for variable in inside:
             size *= values.affine.extents[variable]
+        if is_sized(size):
+            return False
         work = sum(math.TABLE[e.name].cost for e in self.visible([expr])
                    if isinstance(e, Op) and e.dtype is not torch.int64 and values.free(e) - self.opened)
         return size <= SCRATCH_BYTES and work >= HEAVY

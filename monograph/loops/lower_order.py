@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from monograph.ir.sized import example, known_less
 from monograph.loops.interpret import postorder
 from monograph.loops.lower_domain import Root, expressions
 from monograph.loops.lower_terms import Reduce, Scan
@@ -52,7 +53,7 @@ def score(values: Values, variable: Var, found: Iterable[tuple[Expr, int]]) -> f
             total += 2 * weight
         else:
             total -= 0.5 * weight
-    return total * min(1.0, values.affine.extents[variable] / LANES)
+    return total * min(1.0, example(values.affine.extents[variable]) / LANES)
 
 
 def pick_vector(values: Values, candidates: Sequence[Var], found: list[tuple[Expr, int]]) -> Var | None:
@@ -60,7 +61,7 @@ def pick_vector(values: Values, candidates: Sequence[Var], found: list[tuple[Exp
     best: Var | None = None
     best_score = 0.0
     for variable in candidates:
-        if values.affine.extents[variable] < 2:
+        if known_less(values.affine.extents[variable], 2):
             continue
         worth = score(values, variable, found)
         if best is None or worth >= best_score:
@@ -95,11 +96,11 @@ def _vector(
     inside = [v for v in inner + folded if v not in rows and v not in scanned]
     # What happens once per row does not count beside what happens along it.
     found = [(expr, weight) for expr, weight in found if values.free(expr).intersection(inside)] or found
-    along = max((score(values, v, found) for v in inside if values.affine.extents[v] > 1), default=-1e9)
+    along = max((score(values, v, found) for v in inside if example(values.affine.extents[v]) > 1), default=-1e9)
     row = pick_vector(values, rows, found)
     if row is not None and score(values, row, found) > along:
         return row
-    if row is not None and max((values.affine.extents[v] for v in inside), default=1) < 4:
+    if row is not None and max((example(values.affine.extents[v]) for v in inside), default=1) < 4:
         return row
     return pick_vector(values, inner, found)
 

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 
 import torch
 
+from monograph.ir.sized import example, guessing, maximum
 from monograph.loops import math
 from monograph.loops.affine import Affine
 from monograph.loops.interpret import postorder
 from monograph.loops.lower_domain import expressions, rewrite
 from monograph.loops.lower_order import LANES
 from monograph.loops.lower_terms import Rewriter
-from monograph.loops.nodes import Const, Expr, For, Kernel, Load, Op, Stmt, Store, fresh_var, index, op
+from monograph.loops.nodes import Const, Expr, For, Kernel, Load, Op, Stmt, Store, fresh_var, index, number, op
 
 __all__ = ["parallelise", "work"]
 
@@ -39,7 +40,7 @@ def work(body: Sequence[Stmt]) -> int:
 
 def _extent(loop: For) -> int:
     if isinstance(loop.lo, Const) and isinstance(loop.hi, Const):
-        return max(int(loop.hi.value) - int(loop.lo.value), 0)
+        return maximum(number(loop.hi) - number(loop.lo), 0)
     return 4096
 
 
@@ -55,7 +56,8 @@ def _cost(exprs: Sequence[Expr]) -> int:
 
 def parallelise(affine: Affine, body: list[Stmt]) -> list[Stmt]:
     """The same statements, large nests parallel."""
-    return [_parallel(affine, s) if isinstance(s, For) and work([s]) >= ENOUGH else s for s in body]
+    with guessing():
+        return [_parallel(affine, s) if isinstance(s, For) and work([s]) >= ENOUGH else s for s in body]
 
 
 def _parallel(affine: Affine, loop: For) -> Stmt:
@@ -135,5 +137,5 @@ def _blocks(loop: For) -> For:
     hi = op("add", lo, index(size), dtype=torch.int64)
     if extent % size:
         hi = op("min", hi, index(extent), dtype=torch.int64)
-    inner = For(loop.var, lo, hi, "vector", unroll=min(loop.unroll, max(size // LANES, 1)), body=loop.body)
+    inner = For(loop.var, lo, hi, "vector", unroll=min(loop.unroll, max(example(size) // LANES, 1)), body=loop.body)
     return For(block, index(0), index(-(-extent // size)), "parallel", body=[inner])

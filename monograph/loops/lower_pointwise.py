@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 from monograph.ir.graph import Node, Value
+from monograph.ir.sized import Sized, example
 from monograph.ir.types import TensorType
 from monograph.loops import lower_special
 from monograph.loops.lower_scalar import Scalars, opmath
@@ -61,7 +62,7 @@ def promoted(operands: list[Any]) -> torch.dtype:
             kind = operand.type
             keys.append((kind.dtype, kind.rank == 0) if isinstance(kind, TensorType) else _SAMPLE[kind.kind])
         elif operand is not None:
-            keys.append(type(operand)(1))
+            keys.append(1 if isinstance(operand, Sized) else type(operand)(1))
     return _result_type(tuple(keys), tuple(type(key) for key in keys))
 
 
@@ -387,7 +388,7 @@ def _extremum(m: Scalars, name: str, a: Any, b: Any) -> Expr:
     a, b = m.lift(a), m.lift(b)
     if not a.dtype.is_floating_point:
         return m(name.replace("fm", "m"), a, b)
-    vectors = m.count * m.result.itemsize >= TORCH_PAIR
+    vectors = example(m.count) * m.result.itemsize >= TORCH_PAIR
     second = vectors if name in ("max", "min") else m.result is torch.bfloat16
     return m(name, a, b) if second else m(name, b, a)
 

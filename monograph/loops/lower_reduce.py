@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from monograph.ir.graph import Node, Value
+from monograph.ir.sized import known_less
 from monograph.loops.lower_scalar import Scalars, opmath
 from monograph.loops.lower_value import Coordinates, Rule, Values, dtype_of, shape_of
 from monograph.loops.lower_view import dimension
@@ -75,7 +76,7 @@ class Folded:
         """Row-major position, within the box, of the first extremum; of the first NaN where there is one."""
         m, affine = self.m, self.values.affine
         best = self.extremum(combine)
-        narrow = torch.int32 if self.count < 2**31 else torch.int64
+        narrow = torch.int32 if known_less(self.count, 2**31) else torch.int64
 
         def body(inner: Coordinates) -> Expr:
             x = self.element(inner, best.dtype)

@@ -11,9 +11,10 @@ from typing import TypeAlias
 
 import torch
 
+from monograph.ir.sized import Sized
 from monograph.loops import math
 from monograph.loops.affine import Affine
-from monograph.loops.nodes import Const, Expr, const
+from monograph.loops.nodes import Expr, const
 from monograph.source import SourceLoc
 
 __all__ = ["Number", "Scalars", "opmath", "number"]
@@ -28,8 +29,10 @@ def opmath(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in math.HALF else dtype
 
 
-def number(value: int | float | bool, dtype: torch.dtype) -> Const:
+def number(value: int | float | bool, dtype: torch.dtype) -> Expr:
     """A constant of `dtype`, converted as torch does (integers wrap)."""
+    if isinstance(value, Sized):
+        return const(value, dtype)
     if dtype is torch.bool:
         return const(bool(value), dtype)
     if dtype.is_floating_point:

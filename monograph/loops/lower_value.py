@@ -24,6 +24,7 @@ import torch
 
 from monograph.errors import CompileError
 from monograph.ir.graph import Node, Value
+from monograph.ir.sized import is_sized
 from monograph.ir.types import ScalarType, TensorType
 from monograph.loops.affine import Affine, strides_of
 from monograph.loops.lower_terms import Free, fold_op, identity, reduce
@@ -52,7 +53,7 @@ def shape_of(value: Value) -> tuple[int, ...]:
     """The static shape; a number has none."""
     if isinstance(value.type, ScalarType):
         return ()
-    return tuple(int(size) for size in value.type.shape)    # type: ignore[arg-type]
+    return value.type.shape     # type: ignore[return-value]
 
 
 def dtype_of(value: Value) -> torch.dtype:
@@ -86,7 +87,7 @@ class Values:
         if layout is not None:
             return tuple(layout.strides)
         if isinstance(value.type, TensorType) and value.type.strides is not None:
-            return tuple(int(stride) for stride in value.type.strides)      # type: ignore[arg-type]
+            return value.type.strides       # type: ignore[return-value]
         return strides_of(shape_of(value))
 
     def _buffer(self, value: Value, name: str) -> Buffer:
@@ -124,7 +125,7 @@ class Values:
         total = pymath.prod(extents)
         if total == 0:
             return identity(combine, dtype)
-        if total <= UNROLLED:
+        if not is_sized(total) and total <= UNROLLED:
             return self._unrolled(combine, extents, body, dtype)
         avoid = frozenset[Var]().union(*(self.free(c) for c in around))
         if self.mask is not None:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from monograph.ir.graph import Node, Value
+from monograph.ir.sized import maximum, minimum
 from monograph.loops.lower_value import Coordinates, Rule, Values, shape_of
 from monograph.loops.nodes import INDEX, Expr, index
 
@@ -100,8 +101,8 @@ def bounds(attributes: dict[str, Any], size: int) -> tuple[int, int, int]:
     start, end = attributes.get("start"), attributes.get("end")
     start = 0 if start is None else start + size if start < 0 else start
     end = size if end is None else end + size if end < 0 else end
-    start = min(max(start, 0), size)
-    return start, max(min(end, size), start), attributes.get("step", 1)
+    start = minimum(maximum(start, 0), size)
+    return start, maximum(minimum(end, size), start), attributes.get("step", 1)
 
 
 def slice_(values: Values, node: Node, k: int, c: Coordinates, shape: tuple[int, ...]) -> Sequence[Expr]:

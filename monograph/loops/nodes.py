@@ -49,11 +49,12 @@ from typing import Any, Literal, TypeAlias
 
 import torch
 
+from monograph.ir.sized import Sized
 from monograph.source import SourceLoc
 
 __all__ = [
     "Buffer", "Carried", "Carry", "Check", "Combine", "Const", "Expr", "For", "Kernel", "Load",
-    "Op", "Stmt", "Store", "Var", "carry", "const", "index", "load", "op", "var",
+    "Op", "Stmt", "Store", "Var", "carry", "const", "index", "load", "number", "op", "var",
 ]
 
 INDEX = torch.int64
@@ -77,13 +78,14 @@ class Buffer:
 
     kind `argument`: passed by the caller, never overlapping another buffer that is stored to;
     kind `scratch`: private to each thread, undefined at the start of each parallel iteration;
-    kind `error`: the error record (see runtime.program).
+    kind `error`: the error record (see runtime.program);
+    kind `sizes`: numbers that hold for the whole run (see `loops.sizes`).
     """
 
     name: str
     dtype: torch.dtype
     size: int
-    kind: Literal["argument", "scratch", "error"] = "argument"
+    kind: Literal["argument", "scratch", "error", "sizes"] = "argument"
 
     def __repr__(self) -> str:
         return f"%{self.name}"
@@ -169,14 +171,25 @@ def share(
     return found
 
 
-def const(value: int | float | bool, dtype: torch.dtype) -> Const:
-    """A constant; `0.0` and `-0.0`, and the NaNs, are told apart."""
-    return share(Const, (type(value), repr(value)), dtype, (), None, value=value)
+def const(value: int | float | bool, dtype: torch.dtype) -> Expr:
+    """A constant; `0.0` and `-0.0`, and the NaNs, are told apart. A `Sized` number is one of index arithmetic."""
+    if isinstance(value, Sized) and dtype is not INDEX:
+        return op("cast", index(value), dtype=dtype)
+    made: Const = share(Const, (type(value), repr(value)), dtype, (), None, value=value)
+    return made
 
 
 def index(value: int) -> Const:
     """An i64 constant for index arithmetic."""
-    return const(value, INDEX)
+    made = const(value, INDEX)
+    assert isinstance(made, Const)
+    return made
+
+
+def number(expr: Expr) -> int:
+    """The value of an index constant; a `Sized` one stays what it is."""
+    assert isinstance(expr, Const) and isinstance(expr.value, int), expr
+    return expr.value
 
 
 def var(name: str) -> Var:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import torch
 
+from monograph.ir.sized import Sized
 from monograph.loops import math
 from monograph.loops.nodes import Const, Expr, Op, const, op
 
@@ -31,11 +32,13 @@ def _constant(name: str, args: tuple[Expr, ...], dtype: torch.dtype) -> Expr | N
     if name == "bitcast":       # NaN payloads do not survive a Python float
         return None
     quick = _QUICK.get(name)
+    if any(isinstance(arg.value, Sized) for arg in args) and name not in _ARITHMETIC:  # type: ignore[attr-defined]
+        return None
     if quick is not None and all(arg.dtype in (torch.int64, torch.bool) for arg in args):
         value = quick(*(arg.value for arg in args))                         # type: ignore[attr-defined]
         if dtype is torch.bool:
             return const(bool(value), dtype)
-        if -(1 << 63) <= value < 1 << 63:
+        if isinstance(value, Sized) or -(1 << 63) <= value < 1 << 63:
             return const(value, dtype)
     values = [torch.tensor(arg.value, dtype=arg.dtype) for arg in args]     # type: ignore[attr-defined]
     return const(math.evaluate(name, dtype, values).item(), dtype)
@@ -46,6 +49,9 @@ _QUICK: dict[str, Callable[..., int | bool]] = {
     "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne, "and": operator.and_,
     "or": operator.or_, "min": min, "max": max,
 }
+
+
+_ARITHMETIC = frozenset({"add", "sub", "mul"})
 
 
 def _is(expr: Expr, value: float) -> bool:

@@ -79,7 +79,8 @@ def is_long(program: Program) -> bool:
     touched = 0
     for step in native:
         for number in step.slots:
-            touched += span(program.slots[number].tensor)
+            kind = program.slots[number].tensor
+            touched += span(kind) if kind.is_static else LONG_BYTES
     return touched >= LONG_BYTES
 
 

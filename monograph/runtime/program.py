@@ -10,6 +10,7 @@
               | Branch(slot, target) | Jump(target)         go on at another step
               | Move(pairs, binds) | Record(action, carried, results)     held values handed on
               | RowsStart(...) | RowsNext(...)              the rows of held tensors, some at a time
+              | AnySize(...)                                what the kernels that follow need: sizes and memory
               | Point(...) | RowAt(...)                     one row of a held tensor
 
 Native steps, branches and jumps run in one native call as long as nothing else comes (`runtime.native`): they are
@@ -32,8 +33,8 @@ import torch
 from monograph.ir.types import TensorType, Type
 
 __all__ = [
-    "ERROR_WORDS", "FIRST_ERROR_VALUE", "ROOM", "Branch", "Derived", "Error", "Jump", "Library", "Move", "Native",
-    "Program", "Point", "Record", "RowAt", "RowsNext", "RowsStart", "Slot", "SlotRef", "Step", "python_steps",
+    "ERROR_WORDS", "FIRST_ERROR_VALUE", "ROOM", "AnySize", "Branch", "Derived", "Error", "Jump", "Library", "Move",
+    "Native", "Program", "Point", "Record", "RowAt", "RowsNext", "RowsStart", "Slot", "SlotRef", "Step", "python_steps",
 ]
 
 ERROR_WORDS = 8
@@ -166,6 +167,24 @@ class RowsNext:
 
 
 @dataclass(slots=True)
+class AnySize:
+    """Before kernels that take sizes. Make the held `results`; point the words of `given` and `results`, each (slot,
+    word), to their memory, and those of `blocks`, each (word, bytes, first step, last step), into the frame's, where
+    blocks needed at one time do not overlap. Words of `sizes`, each (word, expression), get their numbers.
+
+    A given value in `rooms`, each (word, rows, bytes of a row), must be readable as if it had `ROOM` rows; `margins`
+    are the bytes of rows of blocks that must. All numbers are expressions."""
+
+    given: tuple[tuple[int, int], ...]
+    results: tuple[tuple[int, int], ...]
+    blocks: tuple[tuple[int, Any, int, int], ...] = ()
+    rooms: tuple[tuple[int, Any, Any], ...] = ()
+    margins: tuple[Any, ...] = ()
+    sizes: tuple[tuple[int, Any], ...] = ()
+    label: str = "any size"
+
+
+@dataclass(slots=True)
 class Point:
     """The held tensor in `slot` is there: the word after `word` is its memory, `counter` has its number of rows, and
     the words in `users` will point into it."""
@@ -193,7 +212,7 @@ class RowAt:
     label: str = "row"
 
 
-Step = Native | Library | Branch | Jump | Move | Record | RowsStart | RowsNext | Point | RowAt
+Step = Native | Library | Branch | Jump | Move | Record | RowsStart | RowsNext | AnySize | Point | RowAt
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +227,7 @@ def python_steps(program: Program) -> list[Step]:
             return not step.raises
         if isinstance(step, Record):
             return step.action != "round" or step.counter < 0
-        return isinstance(step, (Move, RowsStart, Point)) or (
+        return isinstance(step, (Move, RowsStart, AnySize, Point)) or (
             isinstance(step, Branch) and program.slots[step.slot].kind == "held"
         )
 

@@ -24,6 +24,7 @@ from monograph.ir.symbolic import Expr
 from monograph.ir.types import ScalarType, TensorType, Type
 from monograph.runtime import dims, recipe
 from monograph.runtime.program import (
+    AnySize,
     Branch,
     Derived,
     Error,
@@ -186,6 +187,9 @@ def _string(value: Any) -> str:
 
 # -- steps
 
+ANY_SIZE = ("blocks", "rooms", "margins", "sizes")      # fields with expressions
+
+
 def _step(step: Step) -> dict[str, Any]:
     if isinstance(step, Native):
         return _native(step)
@@ -199,6 +203,9 @@ def _step(step: Step) -> dict[str, Any]:
     if isinstance(step, RowsStart):
         return {"size": dims.write(step.size), "given": step.given, "results": step.results, "chunks": step.chunks,
                 "roomy": step.roomy, "label": step.label}
+    if isinstance(step, AnySize):
+        return {"given": step.given, "results": step.results, "label": step.label,
+                **{name: _value(getattr(step, name)) for name in ANY_SIZE}}
     if isinstance(step, RowsNext):
         return {"counter": step.counter, "pointers": step.pointers, "target": step.target,
                 "label": step.label}
@@ -238,6 +245,10 @@ def _read_step(entry: dict[str, Any]) -> Step:
         chunks = tuple((most, counter, fewest) for most, counter, fewest in map(_integers, entry["chunks"]))
         roomy = _integers(entry["roomy"])
         return RowsStart(dims.read(entry["size"]), given, results, chunks, roomy, _string(entry["label"]))
+    if "margins" in entry:
+        given, results = (tuple(_pairs(entry[name])) for name in ("given", "results"))
+        fields = {name: _read_value(entry[name]) for name in ANY_SIZE}
+        return AnySize(given, results, **fields, label=_string(entry["label"]))
     if "users" in entry:
         slot, word, counter = _integers(entry["stack"])
         return Point(slot, word, counter, _integers(entry["users"]), _string(entry["label"]))

@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 import torch
 
 from monograph import compat
-from monograph.runtime import abi, failure, library, record, rows
+from monograph.runtime import abi, anysize, failure, library, record, rows
 from monograph.runtime.frame import Frame
 from monograph.runtime.held import Binder, binder, names_in, names_told
 from monograph.runtime.program import (
+    AnySize,
     Branch,
     Jump,
     Library,
@@ -63,6 +64,8 @@ class _Maker:
             return lambda frame, tensors, outputs: target
         if isinstance(step, RowsStart):
             return rows.start(self.program, number, step)
+        if isinstance(step, AnySize):
+            return anysize.start(self.program, number, step)
         if isinstance(step, RowsNext):
             return rows.next_rows(number, step)
         if isinstance(step, Point):

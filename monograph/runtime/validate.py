@@ -15,6 +15,7 @@ from monograph.ir import dtypes
 from monograph.ir.types import TensorType, Type
 from monograph.runtime.held import is_held, solid
 from monograph.runtime.program import (
+    AnySize,
     Branch,
     Derived,
     Jump,
@@ -157,6 +158,9 @@ def _step(program: Program, number: int, step: Step) -> None:
     if isinstance(step, (RowsStart, RowsNext)):
         _rows(program, number, step)
         return
+    if isinstance(step, AnySize):
+        _any_size(program, number, step)
+        return
     if isinstance(step, Native):
         for slot in step.slots:
             _within(f"a slot of step {number}", slot, slots)
@@ -221,6 +225,14 @@ def _rows(program: Program, number: int, step: RowsStart | RowsNext) -> None:
         _within(what, counter, program.row_words - 2)
     for word in step.roomy:
         _within(what, word, program.row_words - 1)
+
+
+def _any_size(program: Program, number: int, step: AnySize) -> None:
+    """Sizes of memory are computed by the runtime from the expressions: only the words are to be checked."""
+    for slot, _ in (*step.given, *step.results):
+        _held(program, f"a slot of step {number}", slot)
+    for word, *_ in (*step.blocks, *step.rooms, *step.sizes, *((word,) for _, word in (*step.given, *step.results))):
+        _within(f"a row word of step {number}", word, program.row_words - 1)
 
 
 def _stack(program: Program, number: int, step: Point | RowAt) -> None:

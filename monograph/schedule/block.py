@@ -1,7 +1,7 @@
 """Scheduled graphs inside each other, before they are laid out flat.
 
     Block   ::= Item* in order, where each output of its graph is held
-    Control ::= node  predicate  Block*           a node with regions (cond, while, rows) until `schedule.flat`
+    Control ::= node  predicate  Block*           a node with regions (cond, while, rows, ...) until `schedule.flat`
 
 Blocks see the values around them: what a region reads of the graph outside are inputs of its Control.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from monograph.ir.graph import Node, Value
-from monograph.schedule import rowwise
+from monograph.schedule import anysize, rowwise
 from monograph.schedule.flow import Flow
 from monograph.schedule.kernel import Item, Strided
 
@@ -40,6 +40,10 @@ class Control:
     @property
     def is_rows(self) -> bool:
         return rowwise.is_rows(self.node)
+
+    @property
+    def is_any_size(self) -> bool:
+        return anysize.is_any_size(self.node)
 
 
 Part = Item | Control

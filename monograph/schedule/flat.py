@@ -3,6 +3,7 @@
     cond    branch else; <then>; jump end; else: <otherwise>; end:
     while   test: <condition>; branch end; <body>; jump test; end:
     rows    start; next: rows end; <chunk>; jump next; end:         for each size of a chunk
+    any_size    any size; <region>
 
 `homes` says which values share memory: those carried by a loop from the initial value to the result, and the results
 of both regions of a cond. Held values are moved instead. Here it is decided whether a loop's body may write its next
@@ -24,6 +25,7 @@ from monograph.schedule.block import Block, Control, Part
 from monograph.schedule.extent import extent_bytes
 from monograph.schedule.inplace import overwrites
 from monograph.schedule.kernel import (
+    AnySize,
     Branch,
     Domain,
     Fused,
@@ -34,6 +36,7 @@ from monograph.schedule.kernel import (
     Move,
     Point,
     Record,
+    Room,
     RowAt,
     RowsNext,
     RowsStart,
@@ -111,6 +114,8 @@ class _Flattener:
                 self.loop(part)
             elif part.is_rows:
                 self.rows(part)
+            elif part.is_any_size:
+                self.any_size(part)
             else:
                 self.cond(part)
 
@@ -162,6 +167,22 @@ class _Flattener:
             flat.items.append(Jump(node, start))
             head.target = len(flat.items)
             flat.loops.append((start, head.target))
+
+    def any_size(self, part: Control) -> None:
+        flat, node = self.flat, part.node
+        (block,), (region,) = part.blocks, node.regions
+        results = list(zip(block.returns, node.results, strict=True))
+        held = [*region.inputs, *(value for value, result in results if is_held(result))]
+        flat.homes.update((value, result) for value, result in results if not is_held(result))
+        words = [self.words() for _ in held]
+        flat.rows.update(zip(held, words, strict=True))
+        begin = AnySize(node, words)
+        flat.items.append(begin)
+        self.point(node.results)
+        start = len(flat.items)
+        self.block(block)
+        begin.end = len(flat.items)
+        _make_room(begin, flat.items[start:], dict(zip(region.inputs, words)))
 
     def count(self, items: Sequence[Item], rows: int, word: int) -> None:
         """The number of rows that `items` work on is in `word`; they are scheduled for `rows`."""
@@ -288,6 +309,20 @@ def _is_tiled(items: Sequence[Item], value: Value) -> bool:
     """Does a product read `value` by tiles, which may reach past its last row?"""
     products = [item for item in items if isinstance(item, Template) and "a" in item.operands]
     return any(item.operands["a"].value is value for item in products)
+
+
+def _make_room(begin: AnySize, items: Sequence[Item], words: dict[Value, int]) -> None:
+    """Note what tiles of few rows read past the end of their operands, those in `words` and others."""
+    for item in items:
+        if isinstance(item, Template):
+            operand = item.operands["q" if item.name == "attention" else "a"]
+            row_bytes = operand.strides[-2] * operand.value.tensor.dtype.itemsize
+            if operand.value in words:
+                begin.rooms.append(Room(words[operand.value], operand.shape[-2], row_bytes))
+            else:
+                begin.margins.append(row_bytes)
+    begin.rooms = list(dict.fromkeys(begin.rooms))
+    begin.margins = list(dict.fromkeys(begin.margins))
 
 
 def _has(flat: Flat, values: Iterable[Value], home: Value) -> bool:

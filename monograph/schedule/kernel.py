@@ -7,6 +7,7 @@
                | Branch(predicate, target) | Jump(target)           what regions become; targets are positions of items
                | Move(pairs) | Record(node)                         held values handed on in Python
                | RowsStart(node) | RowsNext(target)                 rows, some at a time: see schedule.rowwise
+               | AnySize(node)                                      what kernels for any size need: see schedule.anysize
                | Point(stack) | RowAt(stack, index)                 one row: see schedule.rowat
     Domain   ::= shape, reduced dims                                see schedule.rows for what one kernel may hold
     Strided  ::= value, shape, strides, offset                      an affine view of a materialised value
@@ -43,8 +44,8 @@ from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.types import TensorType
 
 __all__ = [
-    "Branch", "Domain", "Fused", "Item", "Jump", "Layout", "LibraryCall", "Move", "Pack", "Place", "Point", "Record",
-    "RowAt", "RowsNext", "RowsStart", "Schedule", "Strided", "Template", "is_held",
+    "AnySize", "Branch", "Domain", "Fused", "Item", "Jump", "Layout", "LibraryCall", "Move", "Pack", "Place", "Point",
+    "Record", "Room", "RowAt", "RowsNext", "RowsStart", "Schedule", "Strided", "Template", "is_held",
 ]
 
 
@@ -259,6 +260,42 @@ class RowsNext:
 
 
 @dataclass(eq=False, slots=True)
+class AnySize:
+    """Before the items up to `end`, which take sizes when they run: make the held results of `node`, point `words`
+    (given values, then held results) to their memory, and place `blocks`, what only these items see: (word, bytes,
+    first and last item). Tiles of few rows read past the end of their operand: `rooms` has those given, `margins` the
+    bytes of a row of the others."""
+
+    node: Node
+    words: list[int]
+    end: int = -1
+    rooms: list[Room] = field(default_factory=list)
+    margins: list[int] = field(default_factory=list)
+    blocks: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    @property
+    def inputs(self) -> list[Value]:
+        return list(self.node.inputs)
+
+    @property
+    def outputs(self) -> list[Value]:
+        return list(self.node.results)
+
+    @property
+    def nodes(self) -> list[Node]:
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What `word` points to has so many rows of so many bytes, and is read as if it had those of a tile."""
+
+    word: int
+    rows: int
+    row_bytes: int
+
+
+@dataclass(eq=False, slots=True)
 class Point:
     """A held `stack` is there: `word` points to its first row, the word `counter` has their number. `users` are the
     words of rows of it."""
@@ -304,7 +341,9 @@ class RowAt:
         return [self.node]
 
 
-Item = Fused | Template | LibraryCall | Branch | Jump | Move | Record | RowsStart | RowsNext | Point | RowAt
+Item = (
+    Fused | Template | LibraryCall | Branch | Jump | Move | Record | RowsStart | RowsNext | AnySize | Point | RowAt
+)
 
 
 def is_held(value: Value) -> bool:

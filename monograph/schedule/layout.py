@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import torch
 
 from monograph.ir.graph import Graph, Node, Value
+from monograph.ir.sized import example
 from monograph.ops import build, panels
 from monograph.schedule import borders, rowat, turning, views
 from monograph.schedule.block import Control, Part
@@ -99,7 +100,7 @@ class Walk:
         if isinstance(item, Template):
             return _template_strides(item, value)
         if isinstance(item, Fused):
-            leader = max(item.inputs, key=size, default=None)
+            leader = max(item.inputs, key=lambda given: example(size(given)), default=None)
             if leader is not None and shape_of(leader) == shape:
                 strides = self.laid.layouts[leader].strides
                 if _is_dense(shape, strides):

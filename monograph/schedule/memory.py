@@ -4,8 +4,7 @@
 
 A value that enters a loop, or leaves it, is alive in all of it; the two regions of a cond follow each other in the list
 of items, so what is only alive in one of them may lie where the other has its own. Blocks whose lifetimes overlap never
-overlap in memory. The largest are placed first, each at the lowest gap that
-is the tightest fit; offsets are multiples of 64 bytes.
+overlap in memory: see `ir.placement`.
 """
 
 from __future__ import annotations
@@ -13,33 +12,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from monograph.ir import placement
 from monograph.ir.graph import Value
+from monograph.ir.placement import place
+from monograph.ir.sized import example, is_sized
 from monograph.schedule.extent import extent_bytes
 from monograph.schedule.flat import Flat
 from monograph.schedule.inplace import overwrites
 from monograph.schedule.kernel import Item, is_held
 
-__all__ = ["ALIGNMENT", "Arena", "Block", "lives_of", "plan_memory"]
-
-ALIGNMENT = 64
-
+__all__ = ["Arena", "Block", "lives_of", "plan_memory"]
 
 @dataclass(eq=False, slots=True)
-class Block:
-    bytes: int
-    first: int
-    last: int
+class Block(placement.Block):
     values: list[Value] = field(default_factory=list)
-    offset: int = 0
 
 
 @dataclass(slots=True)
 class Arena:
-    """Offsets of all values in the arena, its size, and the sum of their sizes."""
+    """Offsets of all values in the arena, its size, and the sum of their sizes. `sized` are blocks of a size that only
+    a call knows: these are placed then."""
 
     offsets: dict[Value, int] = field(default_factory=dict)
     bytes: int = 0
     total: int = 0
+    sized: list[Block] = field(default_factory=list)
 
 
 def plan_memory(flat: Flat, placed: set[Value]) -> Arena:
@@ -54,7 +51,7 @@ def plan_memory(flat: Flat, placed: set[Value]) -> Arena:
             if home in placed or home in flat.rows or home in block_of or is_held(value):
                 continue
             size = extent_bytes(value, flat.layouts[value])
-            arena.total += size
+            arena.total += example(size)
             first, last = lives[home]
             heir = _dying_input(flat, item, value, block_of, lives, at)
             if heir is not None:
@@ -65,8 +62,10 @@ def plan_memory(flat: Flat, placed: set[Value]) -> Arena:
                 blocks.append(block)
             block.values.append(home)
             block_of[home] = block
-    arena.bytes = _place(blocks)
-    for block in blocks:
+    arena.sized = [block for block in blocks if is_sized(block.bytes)]
+    fixed = [block for block in blocks if not is_sized(block.bytes)]
+    arena.bytes = place(fixed)
+    for block in fixed:
         for value in block.values:
             arena.offsets[value] = block.offset
     return arena
@@ -95,33 +94,3 @@ def _dying_input(
         if is_dying and overwrites(flat.roles, item, value, candidate, flat.layouts):
             return home
     return None
-
-
-def _place(blocks: list[Block]) -> int:
-    """Set every offset; returns the bytes needed."""
-    placed: list[Block] = []
-    top = 0
-    for block in sorted(blocks, key=lambda b: (-b.bytes, b.first)):
-        neighbours = [other for other in placed if other.first <= block.last and block.first <= other.last]
-        block.offset = _fit(block.bytes, neighbours)
-        placed.append(block)
-        top = max(top, block.offset + block.bytes)
-    return _round(top)
-
-
-def _fit(size: int, neighbours: list[Block]) -> int:
-    """The start of the smallest gap between `neighbours` that takes `size` bytes, else the end of the last."""
-    best: tuple[int, int] | None = None
-    end = 0
-    for other in sorted(neighbours, key=lambda b: b.offset):
-        gap = other.offset - end
-        if gap >= size and (best is None or gap < best[0]):
-            best = (gap, end)
-        end = max(end, _round(other.offset + other.bytes))
-    return end if best is None else best[1]
-
-
-def _round(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
-

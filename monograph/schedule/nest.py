@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from monograph.ir.graph import Graph, Value
+from monograph.ir.sized import guessing
 from monograph.schedule import fuse, outputs, siblings, turning, views
 from monograph.schedule.block import Block, Control
 from monograph.schedule.flow import Flow, flow
@@ -43,9 +44,11 @@ def block(
     stored = turning.stored(facts)
     if stored:
         facts = flow(graph, stored, outer)
-    groups = fuse.fuse(facts)
+    with guessing():        # kernels compute any set of nodes rightly
+        groups = fuse.fuse(facts)
     moved = outputs.pull_back(facts, groups)
-    siblings.join_siblings(groups)
+    with guessing():
+        siblings.join_siblings(groups)
     pinned = {
         value: views.strides_seen(value) for value in graph.outputs
         if value.node in facts.own and not is_held(value)
@@ -92,6 +95,12 @@ def inside(walk: Walk, item: Control) -> None:
                   is_loop=True)
             for region in node.regions
         ]
+    elif item.is_any_size:
+        region, = node.regions
+        layouts.update((value, Layout(views.row_major(views.shape_of(value)))) for value in region.inputs)
+        strides = [layouts[result].strides if result in layouts else views.row_major(views.shape_of(value))
+                   for value, result in zip(region.outputs, node.results, strict=True)]
+        item.blocks = [block(region, walk.laid, walk, strides=strides)]
     else:
         item.predicate = walk.whole(node.inputs[0])
         strides = _strides(layouts, node.results)
@@ -108,7 +117,7 @@ def _reads(item: Control) -> list[Value]:
     parts = [part for block in item.blocks for part in block.items]
     made = {value for part in parts for value in part.outputs}
     made.update(value for region in item.node.regions for value in region.inputs)
-    read = [*item.node.inputs] if item.is_loop or item.is_rows else []
+    read = [*item.node.inputs] if item.is_loop or item.is_rows or item.is_any_size else []
     tests = [item.predicate, *(block.predicate for block in item.blocks)]
     read += [test.value for test in tests if test is not None]
     read += [value for part in parts for value in part.inputs]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 import torch
 
 from monograph.ir.graph import Graph
+from monograph.ir.placement import Block as Room
+from monograph.ir.placement import place
+from monograph.ir.sized import example
 from monograph.schedule import memory, nest, outputs, regions, views
+from monograph.schedule.anysize import Kind
 from monograph.schedule.block import Block, Part
 from monograph.schedule.extent import extent_bytes
 from monograph.schedule.flat import Flat, flatten
-from monograph.schedule.kernel import Layout, LibraryCall, Move, Place, Schedule, is_held
+from monograph.schedule.kernel import AnySize, Layout, LibraryCall, Move, Place, Schedule, is_held
 from monograph.schedule.layout import Laid
 from monograph.schedule.order import order
 
@@ -26,10 +31,12 @@ class Target(Protocol):
         ...
 
 
-def plan(graph: Graph, *, target: Target, pack: bool = True, count: bool = True) -> Schedule:
+def plan(
+    graph: Graph, *, target: Target, pack: bool = True, count: bool = True, refused: Collection[Kind] | None = (),
+) -> Schedule:
     """Items in order, layouts and places. Without `pack` no copy of a weight is kept; without `count` no kernel takes
-    its number of rows at run time."""
-    graph = outputs.own_outputs(regions.prepared(graph, count))
+    its number of rows at run time; nodes of a kind in `refused` (None: all) have no kernels for any size."""
+    graph = outputs.own_outputs(regions.prepared(graph, count, refused))
     laid = Laid(target.lanes, nest.inside)
     for value, source in zip(graph.inputs, graph.sources, strict=True):
         if is_held(value):
@@ -100,7 +107,7 @@ def _arranged(schedule: Schedule, block: Block) -> Flat:
 
     def greedy(block: Block) -> list[Part]:
         weight = {
-            value: extent_bytes(value, schedule.layouts[value])
+            value: example(extent_bytes(value, schedule.layouts[value]))
             for part in block.items for value in part.outputs if value not in placed and value in schedule.layouts
         }
         return order(block.items, weight, block.flow.binders)
@@ -109,13 +116,32 @@ def _arranged(schedule: Schedule, block: Block) -> Flat:
     for arrange in (lambda block: block.items, greedy):
         flat = flatten(block, dict(schedule.layouts), arrange)
         plans.append((memory.plan_memory(flat, placed), flat))
-    arena, flat = min(plans, key=lambda plan: plan[0].bytes)
+    arena, flat = min(plans, key=lambda plan: plan[0].bytes + _example_bytes(plan[0]))
     schedule.layouts = flat.layouts
     for value, offset in arena.offsets.items():
         schedule.places[value] = Place("arena", offset)
     schedule.places.update((value, Place("rows", word)) for value, word in flat.rows.items())
+    _sized_places(schedule, arena, flat)
     schedule.row_words = flat.row_words
     schedule.counts = flat.counts
     schedule.arena_bytes = arena.bytes
     schedule.intermediate_bytes = arena.total
     return flat
+
+
+def _example_bytes(arena: memory.Arena) -> int:
+    """What the blocks of unknown size would need, for the sizes that estimates are made with."""
+    return place([Room(example(block.bytes), block.first, block.last) for block in arena.sized])
+
+
+def _sized_places(schedule: Schedule, arena: memory.Arena, flat: Flat) -> None:
+    """Words of the frame for what has no size before a call."""
+    for begin, item in enumerate(flat.items):
+        if not isinstance(item, AnySize):
+            continue
+        for block in arena.sized:
+            if begin <= block.first < item.end:
+                word = flat.row_words
+                flat.row_words += 1
+                item.blocks.append((word, block.bytes, block.first, block.last))
+                schedule.places.update((value, Place("rows", word)) for value in block.values)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from monograph.ir.graph import Node, Value
+from monograph.ir.sized import example
 from monograph.schedule import roles, views
 from monograph.schedule.flow import Flow, size
 from monograph.schedule.roles import Role
@@ -28,14 +29,14 @@ FEW = 4096                      # so few evaluations cost less than another kern
 def affordable(flow: Flow, nodes: Sequence[Node], outputs: Collection[Value]) -> bool:
     """Is no dear value among `nodes` (in order) computed more often than it is worth?"""
     inside = set(nodes)
-    points = max(size(value) for value in outputs)
+    points = max(_points(value) for value in outputs)
     reached: dict[Node, dict[Context, int]] = {node: {} for node in nodes}
     for value in outputs:
         assert value.node is not None
-        reached[value.node][HERE] = size(value)
+        reached[value.node][HERE] = _points(value)
     for node in reversed(nodes):
         contexts = reached[node]
-        own = size(node.results[0])
+        own = _points(node.results[0])
         dear = roles.is_heavy(node) and flow.role[node] is not Role.REDUCTION
         if len(contexts) > MANY or (dear and sum(contexts.values()) > max(own, points // SLACK, FEW)):
             return False
@@ -53,8 +54,8 @@ def _pass_on(flow: Flow, node: Node, value: Value, contexts: dict[Context, int])
     """The contexts in which `node` reads the base of `value`."""
     role = flow.role[node]
     if role in (Role.REDUCTION, Role.SCAN):
-        contexts = {HERE: size(value)}
-    elif role is Role.POINTWISE and size(value) == size(node.results[0]):
+        contexts = {HERE: _points(value)}
+    elif role is Role.POINTWISE and _points(value) == _points(node.results[0]):
         pass
     elif role is Role.POINTWISE:
         spread = _spread(value, node.results[0])
@@ -62,7 +63,7 @@ def _pass_on(flow: Flow, node: Node, value: Value, contexts: dict[Context, int])
     elif role is Role.GATHER:
         contexts = {(id(node), *context): times for context, times in contexts.items()}
     else:
-        contexts = {(id(node), *context): min(times, size(value)) for context, times in contexts.items()}
+        contexts = {(id(node), *context): min(times, _points(value)) for context, times in contexts.items()}
     if flow.in_order(value):
         return contexts
     return {(id(value), *context): times for context, times in contexts.items()}
@@ -76,4 +77,9 @@ def _spread(value: Value, result: Value) -> float:
     inner = len(whole)
     while inner and (affine.strides[inner - 1] == 0 or whole[inner - 1] == 1):
         inner -= 1
-    return math.prod(whole[:inner]) / max(1, math.prod(whole))
+    return example(math.prod(whole[:inner])) / max(1, example(math.prod(whole)))
+
+
+def _points(value: Value) -> int:
+    """Elements of a value; of one of any size, an example."""
+    return example(size(value))

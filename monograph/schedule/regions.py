@@ -8,6 +8,7 @@ the kernel that computes the value.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 import torch
 
@@ -15,7 +16,8 @@ from monograph.ir import edit
 from monograph.ir.graph import Graph, Node, Value, map_operand
 from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
-from monograph.schedule import checks, roles, rowat, rowwise, swapped
+from monograph.schedule import anysize, checks, roles, rowat, rowwise, swapped
+from monograph.schedule.anysize import Kind
 from monograph.schedule.kernel import is_held
 from monograph.schedule.outputs import copy_of
 from monograph.schedule.roles import Role
@@ -29,15 +31,34 @@ def is_loop(node: Node) -> bool:
     return "body" in node.op.regions
 
 
-def prepared(graph: Graph, count: bool = True) -> Graph:
+def prepared(graph: Graph, count: bool = True, refused: Collection[Kind] | None = ()) -> Graph:
     """`graph` itself where it is static and has neither regions nor checks, else a copy ready to be scheduled.
 
-    `count`: see `rowwise.extract`."""
+    `count`: see `rowwise.extract`. `refused`: see `anysize.extract`; None: no kernels for any size."""
     if not any(node.regions or checks.is_guarded(node) or any(map(is_held, node.results)) for node in graph.nodes):
         return graph
     copied = edit.clone(graph)
+    if refused is not None and not _is_all_rows(graph, count):
+        _any_size(copied, count, refused)
     _prepare(copied, count)
     return copied
+
+
+def _is_all_rows(graph: Graph, count: bool) -> bool:
+    """Is nothing left to do with tensors of symbolic sizes once rows are taken out?"""
+    tried = edit.clone(graph)
+    swapped.sink(tried)
+    rowwise.extract(tried, count)
+    return all(rowwise.is_rows(node) or node.regions or not any(map(is_held, (*node.inputs, *node.results)))
+               for node in tried.nodes)
+
+
+def _any_size(graph: Graph, count: bool, refused: Collection[Kind]) -> None:
+    """Convolutions are done in rows, before; everything else by kernels for any size."""
+    if any("conv" in node.op.name and any(map(is_held, node.results)) for node in graph.nodes):
+        swapped.sink(graph)
+        rowwise.extract(graph, count)
+    anysize.extract(graph, refused)
 
 
 def _prepare(graph: Graph, count: bool) -> None:
@@ -51,7 +72,7 @@ def _prepare(graph: Graph, count: bool) -> None:
         uses.update(value for region in node.regions for value in region.free_values())
     own = set(graph.nodes)
     for node in list(graph.nodes):
-        if rowwise.is_rows(node):
+        if rowwise.is_rows(node) or anysize.is_any_size(node):
             continue
         for region in () if node in guarded else node.regions:
             _prepare(region, count)

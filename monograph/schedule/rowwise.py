@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from monograph.ir import edit
@@ -32,7 +31,7 @@ from monograph.ir.symbolic import Dim, Symbol, product
 from monograph.ir.types import TensorType
 from monograph.ops import families, table, templates
 from monograph.ops.build import Builder
-from monograph.schedule import roles
+from monograph.schedule import roles, sets
 from monograph.schedule.kernel import is_held
 from monograph.schedule.rowunits import Unit, counted_rows, cut_rows, fixed_chunks, rows_of
 
@@ -48,32 +47,6 @@ FEWEST = 2              # working nodes; one alone is as well called in torch
 
 def is_rows(node: Node) -> bool:
     return node.op is ROWS
-
-
-@dataclass(eq=False)
-class _Set:
-    """Nodes over one unit that may become one region; `after` are values that depend on it from outside."""
-
-    nodes: list[Node] = field(default_factory=list)
-    made: set[Value] = field(default_factory=set)
-    after: set[Value] = field(default_factory=set)
-    told: set[str] = field(default_factory=set)         # symbols that such values tell
-
-    def add(self, node: Node) -> None:
-        self.nodes.append(node)
-        self.made.update(node.results)
-
-    def follow(self, node: Node, known: set[str]) -> None:
-        """`node`, outside, depends on the set."""
-        self.after.update(node.results)
-        self.told |= set().union(*(edit.symbols_in(value.type) for value in node.results)) - known
-
-    def is_read(self, node: Node) -> bool:
-        return not self.made.isdisjoint(node.reads)
-
-    def is_after(self, node: Node) -> bool:
-        """Does `node` depend on the set by way of nodes outside of it?"""
-        return not self.after.isdisjoint(node.reads) or bool(self.told and edit.symbols_read(node) & self.told)
 
 
 def extract(graph: Graph, count: bool = True) -> bool:
@@ -128,18 +101,11 @@ def _spread_shape(value: Value, result: Value, unit: Unit) -> tuple[Dim, ...] | 
 
 
 def _sets(graph: Graph, unit: Unit) -> list[list[Node]]:
-    finished: list[list[Node]] = []
-    now = _Set()
-    names = {dim.name for dim in unit if isinstance(dim, Symbol)}
-    for node in graph.nodes:
-        if _is_rowwise(node, unit):
-            if now.is_after(node):
-                finished.append(now.nodes)
-                now = _Set()
-            now.add(node)
-        elif now.is_after(node) or now.is_read(node):
-            now.follow(node, names)
-    return [*finished, now.nodes]
+    return sets.sets(graph, lambda node: _is_rowwise(node, unit), _names(unit))
+
+
+def _names(unit: Unit) -> set[str]:
+    return {dim.name for dim in unit if isinstance(dim, Symbol)}
 
 
 # ---- which nodes
@@ -305,7 +271,7 @@ def _replace(graph: Graph, unit: Unit, nodes: list[Node], count: bool) -> None:
     node = Node(ROWS, (tuple(given),), attributes, types, regions=regions, loc=nodes[0].loc)
     for old, new in zip(results, node.results, strict=True):
         new.name = old.name
-    _insert(graph, node, nodes, {dim.name for dim in unit if isinstance(dim, Symbol)})
+    sets.insert(graph, node, nodes, _names(unit))
     graph.replace(dict(zip(results, node.results, strict=True)))
 
 
@@ -335,23 +301,3 @@ def _plain(node: Node, unit: Unit, count: int) -> Node:
         return node
     types = [value.type for value in node.results]
     return Node(node.op, node.operands, {**node.attributes, "size": shape}, types, loc=node.loc)
-
-
-def _insert(graph: Graph, rows: Node, nodes: list[Node], known: set[str]) -> None:
-    """Put `rows` in the place of the last of `nodes`; what depends on them and stands before comes after."""
-    group = _Set()
-    for node in nodes:
-        group.add(node)
-    inside = set(nodes)
-    last = max(place for place, node in enumerate(graph.nodes) if node in inside)
-    moved: list[Node] = []
-    kept: list[Node] = []
-    for node in graph.nodes[:last + 1]:
-        if node in inside:
-            continue
-        if group.is_after(node) or group.is_read(node):
-            group.follow(node, known)
-            moved.append(node)
-        else:
-            kept.append(node)
-    graph.nodes[:] = [*kept, rows, *moved, *graph.nodes[last + 1:]]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from monograph.ir.graph import Node, Value
+from monograph.ir.sized import maximum, minimum
 
 __all__ = [
     "RULES", "Affine", "broadcast", "contiguous", "preserves_order", "reshape", "row_major", "same_order",
@@ -44,7 +45,7 @@ def row_major(shape: Ints) -> Ints:
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
-        step *= max(size, 1)
+        step *= maximum(size, 1)
     return tuple(reversed(strides))
 
 
@@ -164,7 +165,7 @@ def _expand(x: Affine, attributes: dict[str, Any], shape: Ints, position: int) -
 def _clamp(value: int | None, size: int, default: int) -> int:
     if value is None:
         return default
-    return min(max(value + size if value < 0 else value, 0), size)
+    return minimum(maximum(value + size if value < 0 else value, 0), size)
 
 
 def _slice(x: Affine, attributes: dict[str, Any], shape: Ints, position: int) -> Affine | None:

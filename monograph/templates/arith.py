@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import torch
 
-from monograph.loops.nodes import INDEX, Const, Expr, index, op
+from monograph.ir import sized
+from monograph.loops.nodes import INDEX, Const, Expr, index, number, op
 
 __all__ = [
     "add", "ceil_div", "equal", "floordiv", "less", "maximum", "minimum", "mod", "mul", "remaining", "round_up", "sub",
@@ -36,7 +37,7 @@ def value(term: Term) -> int | None:
     """The number a term is, if it is one."""
     if isinstance(term, int):
         return term
-    return int(term.value) if isinstance(term, Const) else None
+    return number(term) if isinstance(term, Const) else None
 
 
 def _split(term: Expr) -> tuple[Expr, int]:
@@ -102,14 +103,14 @@ def mod(a: Term, divisor: int) -> Expr:
 def minimum(a: Term, b: Term) -> Expr:
     x, y = value(a), value(b)
     if x is not None and y is not None:
-        return index(min(x, y))
+        return index(sized.minimum(x, y))
     return op("min", expr(a), expr(b), dtype=INDEX)
 
 
 def maximum(a: Term, b: Term) -> Expr:
     x, y = value(a), value(b)
     if x is not None and y is not None:
-        return index(max(x, y))
+        return index(sized.maximum(x, y))
     return op("max", expr(a), expr(b), dtype=INDEX)
 
 
@@ -138,6 +139,6 @@ def unravel(position: Expr, sizes: Sequence[int]) -> tuple[Expr, ...]:
 
 def remaining(first: Expr, size: int, total: Term) -> Expr:
     """How many of `total` are left from `first` on, at most `size`; `first` is a multiple of `size`."""
-    if not isinstance(total, int):
+    if not isinstance(total, int) or sized.is_sized((size, total)):
         return minimum(sub(total, first), size)
     return index(min(size, total)) if total % size == 0 or total <= size else minimum(sub(total, first), size)

@@ -11,6 +11,9 @@
 
 Few query rows do not pay for the transposition: there each score is a dot product along the head dim.
 A row whose keys are all masked gives zeros, as in torch. Blocks of keys depend on the sizes alone.
+
+Batch, queries and keys may be `Sized`. Then there may be fewer rows than a tile has, whose others are computed from
+whatever memory follows the last one, and never finished; fewer keys than a panel has are loaded under a mask.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from dataclasses import dataclass
 
 import torch
 
+from monograph.ir import sized
 from monograph.loops.nodes import (
     Buffer,
     Carried,
@@ -63,7 +67,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Tile rows, vectors; columns per panel of keys and of results; keys per block; query rows per task."""
+    """Tile rows, vectors; columns per panel of keys and of results; keys per block; query rows per task, and the tiles
+    that is at most."""
 
     mr: int
     nv: int
@@ -71,6 +76,7 @@ class Plan:
     nr_out: int
     keys: int
     rows: int
+    tiles: int
     dot: bool
     parallel: bool
 
@@ -93,23 +99,39 @@ class Spec:
 def plan(shape: Shape, dtype: torch.dtype, target: Machine) -> Plan:
     lanes = target.lanes(dtype)
     workers = 2 * max(2, torch.get_num_threads())
-    wanted = min(arith.ceil_div(shape.s, 32), arith.ceil_div(workers, shape.b * shape.h))
-    groups = max(arith.ceil_div(shape.s, QUERY_ROWS), wanted)
+    wanted = sized.minimum(arith.ceil_div(shape.s, 32), arith.ceil_div(workers, shape.b * shape.h))
+    groups = sized.maximum(arith.ceil_div(shape.s, QUERY_ROWS), wanted)
     rows = arith.ceil_div(shape.s, groups)
-    chosen = tile.choose(rows, min(shape.t, shape.e), dtype, target)
-    rows = min(shape.s, arith.round_up(rows, chosen.mr))
-    while shape.s % rows and shape.s % rows < chosen.mr:     # the last group must hold a whole tile
-        rows += 1
+    chosen = tile.choose(sized.example(rows), sized.example(sized.minimum(shape.t, shape.e)), dtype, target)
+    rows = sized.minimum(shape.s, arith.round_up(rows, chosen.mr))
+    most = arith.round_up(QUERY_ROWS, chosen.mr)
+    if not sized.is_sized(rows):
+        while shape.s % rows and shape.s % rows < chosen.mr:     # the last group must hold a whole tile
+            rows += 1
+        most = rows
     width = chosen.nv * lanes
-    nr = min(width, shape.t)
-    keys = shape.t
-    if shape.t > KEY_BLOCK:
-        keys = KEY_BLOCK - KEY_BLOCK % nr
-        while keys and 0 < shape.t % keys < nr:              # the last block must hold a whole panel
-            keys -= nr
-        keys = keys or shape.t
+    if sized.is_sized(shape.t):
+        nr, keys = width, KEY_BLOCK - KEY_BLOCK % width
+    else:
+        nr, keys = _key_block(shape.t, width)
     flops = 2 * shape.b * shape.h * shape.s * shape.t * (shape.d + shape.e)
-    return Plan(chosen.mr, chosen.nv, nr, min(width, shape.e), keys, rows, shape.s <= DOT_ROWS, flops >= SERIAL_FLOPS)
+    is_dot = not sized.is_sized(shape.s) and shape.s <= DOT_ROWS
+    return Plan(
+        chosen.mr, chosen.nv, nr, min(width, shape.e), keys, rows, arith.ceil_div(most, chosen.mr), is_dot,
+        sized.example(flops) >= SERIAL_FLOPS,
+    )
+
+
+def _key_block(t: int, width: int) -> tuple[int, int]:
+    """Columns per panel of keys, and keys per block, of `t`."""
+    nr = min(width, t)
+    keys = t
+    if t > KEY_BLOCK:
+        keys = KEY_BLOCK - KEY_BLOCK % nr
+        while keys and 0 < t % keys < nr:              # the last block must hold a whole panel
+            keys -= nr
+        keys = keys or t
+    return nr, keys
 
 
 def build(
@@ -119,7 +141,8 @@ def build(
     shape, cut = spec.shape, spec.cut
     groups = arith.ceil_div(shape.s, cut.rows)
     tasks = shape.b * shape.h * groups
-    task = For(fresh_var("task"), index(0), index(tasks), "parallel" if cut.parallel and tasks > 1 else "serial")
+    is_parallel = cut.parallel and sized.example(tasks) > 1
+    task = For(fresh_var("task"), index(0), index(tasks), "parallel" if is_parallel else "serial")
     b, h, group = arith.unravel(task.var, (shape.b, shape.h, groups))
     share = _Share(spec, epilogue, logsumexp, (b, h), mul(group, cut.rows))
     task.body = share.statements()
@@ -137,7 +160,9 @@ class _Share:
         self.epilogue, self.logsumexp, self.head, self.first_row = epilogue, logsumexp, head, first_row
         self.rows_here = arith.remaining(first_row, cut.rows, shape.s)
         self.blocks = arith.ceil_div(shape.t, cut.keys)
-        self.tiles = arith.ceil_div(cut.rows, cut.mr)
+        self.resumes = sized.is_sized(self.blocks) or self.blocks > 1
+        self.any_rows, self.any_keys = sized.is_sized(shape.s), sized.is_sized(shape.t)
+        self.tiles = cut.tiles
         self.panels_out = arith.ceil_div(shape.e, cut.nr_out)
         self.pitch = cut.keys + 16          # rows of scores do not fall on the same cache sets
         self.keys = Buffer("keys", dtype, arith.round_up(cut.keys, cut.nr) * shape.d, "scratch")
@@ -163,7 +188,7 @@ class _Share:
     def statements(self) -> list[Stmt]:
         shape, cut = self.shape, self.cut
         blocks: arith.Term = self.blocks
-        if shape.causal and self.blocks > 1:      # keys behind the last row of the task see nothing
+        if shape.causal and self.resumes:      # keys behind the last row of the task see nothing
             last_row = add(self.first_row, self.rows_here, -1)
             blocks = minimum(add(arith.floordiv(last_row, cut.keys), 1), self.blocks)
         number = arith.value(self.rows_here)
@@ -186,10 +211,12 @@ class _Share:
         def panel(p: Expr) -> list[Stmt]:
             # One vector of keys at a time, d inside: each key is read from end to end.
             lane = For(fresh_var("v"), index(0), index(cut.nr), "vector")
-            key = k.at(self.head, add(first_key, self.panel_start(p, count), lane.var), 0)
+            column = add(self.panel_start(p, count), lane.var)
+            key = k.at(self.head, add(first_key, column), 0)
+            there = arith.less(column, count) if self.any_keys else None
             place = add(mul(p, shape.d * cut.nr), lane.var)
             lane.body = tile.serial("d", 0, shape.d, lambda d: [
-                Store(self.keys, add(place, mul(d, cut.nr)), load(k.buffer, add(key, d)))])
+                Store(self.keys, add(place, mul(d, cut.nr)), load(k.buffer, add(key, d), there))])
             return [lane]
 
         return tile.serial("p", 0, self.panels(count), panel)
@@ -201,7 +228,10 @@ class _Share:
         """A ragged last panel of keys overlaps the one before."""
         number = arith.value(count)
         start = mul(p, self.cut.nr)
-        return start if number is not None and number % self.cut.nr == 0 else minimum(start, sub(count, self.cut.nr))
+        if number is not None and number % self.cut.nr == 0:
+            return start
+        overlapping = minimum(start, sub(count, self.cut.nr))
+        return arith.maximum(overlapping, 0) if self.any_keys else overlapping
 
     def tile(self, t: Expr, kb: Expr, first_key: Expr, count: Expr, last_block: Expr) -> list[Stmt]:
         cut = self.cut
@@ -209,17 +239,21 @@ class _Share:
         number = arith.value(self.rows_here)
         whole = number is not None and number % cut.mr == 0
         start = first if whole else minimum(first, sub(self.rows_here, cut.mr))
+        valid: arith.Term = cut.mr
+        if self.any_rows:
+            start = arith.maximum(start, 0)
+            valid = minimum(sub(self.rows_here, start), cut.mr)
         row = add(self.first_row, start)
         seen = count
         if self.shape.causal:                      # keys after the tile's last row count nothing
             seen = arith.maximum(minimum(count, sub(add(row, cut.mr), first_key)), 0)
         body = self.dots(row, first_key, seen) if cut.dot else self.products(row, count, seen)
-        body += tile.serial("r", 0, cut.mr, lambda r: self.softmax(t, r, add(row, r), kb, first_key, seen))
+        body += tile.serial("r", 0, valid, lambda r: self.softmax(t, r, add(row, r), kb, first_key, seen))
         body += tile.serial("p", 0, self.panels_out, lambda p: self.accumulate(t, p, kb, first_key, seen))
         skipped = index(0) if whole else sub(first, start)
-        last = arith.where(arith.less(kb, last_block), 0, 1) if self.blocks > 1 else index(1)
+        last = arith.where(arith.less(kb, last_block), 0, 1) if self.resumes else index(1)
         return body + tile.serial("last", 0, last, lambda _: tile.serial(
-            "r", skipped, cut.mr, lambda r: self.finish(t, r, add(row, r))))
+            "r", skipped, valid, lambda r: self.finish(t, r, add(row, r))))
 
     def products(self, row: Expr, count: Expr, seen: Expr) -> list[Stmt]:
         """scores = q x keys, by panels."""
@@ -294,8 +328,8 @@ class _Share:
         lowest = self.number(-math.inf)
         top.carried = [Carried("top", self.dtype, lowest, Combine.MAX)]
         top.yields = [value]
-        old = lowest if self.blocks == 1 else self.choose(arith.less(0, kb), load(self.highest, place), lowest)
-        new = carry(top, 0) if self.blocks == 1 else self.op("max", carry(top, 0), old)
+        old = lowest if not self.resumes else self.choose(arith.less(0, kb), load(self.highest, place), lowest)
+        new = carry(top, 0) if not self.resumes else self.op("max", carry(top, 0), old)
         shift = self.choose(op("eq", new, lowest, dtype=torch.bool), self.number(0), new)
 
         total = For(fresh_var("j"), index(0), seen, "vector", unroll=2)
@@ -304,7 +338,7 @@ class _Share:
         total.carried = [Carried("total", self.dtype, self.number(0), Combine.SUM)]
         total.body = [Store(self.scores, at, weight)]
         total.yields = [load(self.scores, at)]      # after the store: the weight
-        if self.blocks == 1:
+        if not self.resumes:
             return [top, total, Store(self.highest, place, new), Store(self.total, place, carry(total, 0))]
         decay = self.op("exp", self.op("sub", old, shift))
         before = self.choose(arith.less(0, kb), load(self.total, place), self.number(0))
@@ -321,7 +355,7 @@ class _Share:
         base = mul(add(mul(t, self.panels_out), p), cut.mr * cut.nr_out)
         places = [add(base, lane.var, m * cut.nr_out) for m in range(cut.mr)]
         init: list[Expr] = [self.number(0)] * cut.mr
-        if self.blocks > 1:
+        if self.resumes:
             again = arith.less(0, kb)
             init = [
                 self.op("mul", load(self.result, place, again, self.number(0)), load(self.decay, index(m)))

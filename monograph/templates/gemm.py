@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from monograph.ir import sized
 from monograph.loops.nodes import Buffer, Expr, For, Kernel, Stmt, Store, fresh_var, index, load
 from monograph.templates import arith, blocked, dots, tile
 from monograph.templates.arith import add, minimum, mul, sub
@@ -56,8 +57,8 @@ class Spec:
     """A product. `arguments` are all buffers of the kernel, in the order it is called with.
 
     With `packed`, `b.strides` ends with (anything, anything): a batch entry holds whole panels. `cut` must be
-    the plan B was packed for. With `rows`, that many of the `m` rows are there; of A at least `tile.MOST_ROWS` can be
-    read all the same.
+    the plan B was packed for. With `rows`, as where `m` or a batch dim is `Sized`, so many rows are there;
+    of A at least `tile.MOST_ROWS` can be read all the same.
     """
 
     batch: tuple[int, ...]
@@ -77,6 +78,7 @@ def plan(
     batch: tuple[int, ...], m: int, n: int, k: int, dtype: torch.dtype, target: Machine, *, panel: int | None = None,
 ) -> Plan:
     """The cut of a product of these sizes; `panel` is the width of the panels of a packed B."""
+    batch, m = tuple(map(sized.example, batch)), sized.example(m)
     chosen = tile.choose(m, n, dtype, target, panel=panel)
     nr = panel if panel is not None else min(chosen.nv * target.lanes(dtype), n)
     tiles, panels = arith.ceil_div(m, chosen.mr), arith.ceil_div(n, nr)
@@ -125,18 +127,23 @@ def build(name: str, spec: Spec, epilogue: Epilogue, target: Machine) -> Kernel:
 
 
 def _counted(name: str, spec: Spec, epilogue: Epilogue, count: Expr) -> Kernel:
-    """The kernel of a product of `count` rows: tasks over (row groups, column groups)."""
-    assert math.prod(spec.batch) == 1, spec
+    """The kernel of a product of `count` rows: tasks over (batch, row groups, column groups)."""
     panels = arith.ceil_div(spec.n, spec.cut.nr)
     fewest = arith.ceil_div(panels, min(panels, COLUMN_TASKS))      # where rows are few, tasks are columns
     cut = replace(spec.cut, panels=min(spec.cut.panels, fewest))
     spec = replace(spec, cut=cut)
     tiles = arith.floordiv(add(count, cut.mr - 1), cut.mr)
     groups = arith.ceil_div(panels, cut.panels)
-    tasks = mul(arith.floordiv(add(tiles, cut.row_tiles - 1), cut.row_tiles), groups)
-    task = For(fresh_var("task"), index(0), tasks, "parallel" if cut.parallel else "serial")
+    row_groups = arith.floordiv(add(tiles, cut.row_tiles - 1), cut.row_tiles)
+    entries = math.prod(spec.batch)
+    task = For(fresh_var("task"), index(0), mul(row_groups, groups * entries), "parallel" if cut.parallel else "serial")
     row_group, column_group = arith.floordiv(task.var, groups), arith.mod(task.var, groups)
-    share = _Share(spec, epilogue, (index(0),) * len(spec.batch), mul(column_group, cut.panels))
+    batch: tuple[Expr, ...] = (index(0),) * len(spec.batch)
+    if entries != 1:
+        each = arith.value(row_groups)
+        assert each is not None, spec
+        batch, row_group = arith.unravel(arith.floordiv(row_group, each), spec.batch), arith.mod(row_group, each)
+    share = _Share(spec, epilogue, batch, mul(column_group, cut.panels))
     share.first_tile = mul(row_group, cut.row_tiles)
     partial = blocked.scratch(share.work(tiles, panels))
     task.body = share.pack(arith.remaining(share.first_panel, cut.panels, panels))
@@ -157,7 +164,7 @@ def _is_copied(spec: Spec) -> bool:
     if spec.packed:
         return False
     row, column = spec.b.strides[-2:]
-    return column != 1 or (spec.m >= COPY_ROWS and row * spec.dtype.itemsize > COPY_BYTES)
+    return column != 1 or (sized.example(spec.m) >= COPY_ROWS and row * spec.dtype.itemsize > COPY_BYTES)
 
 
 def _are_rows_copied(spec: Spec) -> bool:
@@ -288,7 +295,7 @@ class _Share:
     def ahead(self, p: Expr, kb: Expr, lane: Expr) -> Ahead:
         """Few rows leave little time to fetch a packed panel: ask for it early."""
         b, nr = self.spec.b, self.cut.nr
-        if not self.spec.packed or self.spec.m > tile.AHEAD_ROWS:
+        if not self.spec.packed or sized.example(self.spec.m) > tile.AHEAD_ROWS:
             return lambda ks: []
         start, line = self.packed(p, kb), tile.LINE_BYTES // self.spec.dtype.itemsize
         return lambda ks: [

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import torch
 
+from monograph.ir.sized import known_less
 from monograph.loops.nodes import Buffer, Carried, Expr, For, Stmt, carry, fresh_var, index, op
 from monograph.templates import arith
 
@@ -89,7 +90,7 @@ def choose(m: int, n: int, dtype: torch.dtype, target: Machine, *, panel: int | 
 def serial(hint: str, lo: arith.Term, hi: arith.Term, body: Callable[[Expr], list[Stmt]]) -> list[Stmt]:
     """`for hint in range(lo, hi): body`; a single known iteration needs no loop."""
     low, high = arith.value(lo), arith.value(hi)
-    if low is not None and high is not None and high - low <= 1:
+    if low is not None and high is not None and known_less(high - low, 2):
         return body(index(low)) if high > low else []
     loop = For(fresh_var(hint), arith.expr(lo), arith.expr(hi))
     loop.body = body(loop.var)

@@ -15,6 +15,7 @@ from monograph.ir.graph import Node
 from monograph.ir.op import Trait
 from monograph.schedule import checks
 from monograph.schedule.kernel import (
+    AnySize,
     Branch,
     Fused,
     Item,
@@ -34,7 +35,7 @@ __all__ = ["Row", "fusion_rate", "rows"]
 
 
 KINDS = {Fused: "kernel", LibraryCall: "library", Branch: "branch", Jump: "jump", Move: "move", Record: "record",
-         RowsStart: "rows", RowsNext: "rows", Point: "point", RowAt: "row"}
+         AnySize: "any size", RowsStart: "rows", RowsNext: "rows", Point: "point", RowAt: "row"}
 
 
 @dataclass(frozen=True)

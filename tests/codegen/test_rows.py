@@ -23,7 +23,7 @@ from tests.rows import inputs_for, random_rows
 
 
 def compiled(graph):
-    program = assemble.program(plan(graph, target=target.host()), target.host(), jobs=1)
+    program = assemble.program(plan(graph, target=target.host(), refused=None), target.host(), jobs=1)
     return serialise.loads(serialise.dumps(program))
 
 

@@ -1,0 +1,206 @@
+"""Work over tensors of any size, by kernels that take the sizes when they run.
+
+`extract` takes maximal sets of nodes that touch tensors with symbolic sizes out of a graph and puts a node in their
+place, as `schedule.rowwise` does for rows:
+
+    results = any_size(given*; examples) {region}
+
+In the region every size is an `ir.sized.Sized` number, so that it is scheduled and lowered like a static graph: one
+arena, views as strides, fusion, templates, packed weights. `examples` are the values that estimates are made with; no
+decision that could be wrong for other sizes is taken by them (`sized.Undecided` instead). What a kernel is not made for
+stays outside: `refused` has what `kind` says of such nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from monograph.errors import CompileError
+from monograph.ir import edit, sized, symbolic
+from monograph.ir.graph import Graph, Node, Value
+from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
+from monograph.ir.symbolic import Expr
+from monograph.ir.types import TensorType
+from monograph.ops import families, templates
+from monograph.schedule import roles, sets
+from monograph.schedule.kernel import is_held
+from monograph.schedule.roles import Role
+
+__all__ = ["ANY_SIZE", "Kind", "OneSize", "extract", "is_any_size", "kind"]
+
+ANY_SIZE = Op(
+    "mono.any_size",
+    (Parameter("given", ParameterKind.TENSORS), Parameter("examples", ParameterKind.ATTRIBUTE)),
+)
+FEWEST = 2              # working nodes; one alone is as well called in torch
+EXAMPLES = (61, 67, 71, 73, 79, 83, 89, 97)     # of sizes, in the order of the symbols
+Kind = tuple[str, str]
+
+
+class OneSize(CompileError):
+    """A kernel for nodes of these kinds would only do for some sizes."""
+
+    def __init__(self, message: str, nodes: Iterable[Node]) -> None:
+        super().__init__(message)
+        self.kinds = frozenset(kind(node) for node in nodes if roles.role(node) not in (Role.VIEW, Role.CONSTANT))
+
+
+def is_any_size(node: Node) -> bool:
+    return node.op is ANY_SIZE
+
+
+def kind(node: Node) -> Kind:
+    """What a kernel for `node` depends on, roughly; the same before and after its symbols became numbers."""
+    shapes = [type.shape if isinstance(type, TensorType) else () for type in (v.type for v in node.results)]
+    return node.op.name, str([[str(sized.expression(dim)) for dim in shape] for shape in shapes])   # type: ignore[arg-type]
+
+
+def extract(graph: Graph, refused: Collection[Kind] = ()) -> bool:
+    """Put nodes for any size into `graph`, a copy of the user's."""
+    known = _told(graph.inputs)
+    examples = _examples(graph)
+    outside: set[Node] = set()
+    while True:
+        choice = _Choice(graph, examples, known, outside, frozenset(refused))
+        found = [nodes for nodes in sets.sets(graph, choice.accepts, known) if _is_worthwhile(nodes)]
+        regions = [_Region(nodes, examples) for nodes in found]
+        library = {node for region in regions for node in region.without_kernel()}
+        if not library:
+            break
+        outside |= library
+    taken: dict[Value, Value] = {}
+    for region in regions:
+        region.follow(taken)
+        taken.update(region.replace(graph, known))
+    return bool(regions)
+
+
+def _told(values: list[Value]) -> set[str]:
+    return set().union(*(edit.symbols_told(value.type) for value in values))
+
+
+def _examples(graph: Graph) -> dict[str, int]:
+    names = sorted({name for node in graph.nodes for name in edit.symbols_read(node)}
+                   | {name for value in graph.inputs for name in edit.symbols_in(value.type)})
+    return {name: EXAMPLES[at % len(EXAMPLES)] for at, name in enumerate(names)}
+
+
+def _is_worthwhile(nodes: list[Node]) -> bool:
+    return sum(not node.op.has(Trait.VIEW) and not node.op.has(Trait.FACTORY) for node in nodes) >= FEWEST
+
+
+@dataclass
+class _Choice:
+    """Which nodes may be computed by kernels for any size; asked in the order of the graph."""
+
+    graph: Graph
+    examples: dict[str, int]
+    known: set[str]             # symbols told by inputs
+    outside: set[Node]
+    refused: frozenset[Kind]
+
+    def __post_init__(self) -> None:
+        self.told = set(self.known)         # and by nodes that stay outside
+        self.made: set[Value] = set()       # by nodes that do not
+
+    def accepts(self, node: Node) -> bool:
+        taken = self._accepts(node)
+        if taken:
+            self.made.update(node.results)
+        else:
+            self.told |= _told(list(node.results))
+        return taken
+
+    def _accepts(self, node: Node) -> bool:
+        if node in self.outside or node.regions or not node.results or node.effects - {Effect.RAISES}:
+            return False
+        values, symbols = (*node.inputs, *node.results), edit.symbols_read(node)
+        touches = symbols or any(map(is_held, values)) or not self.made.isdisjoint(node.inputs)
+        if not touches or not all(map(_is_plain, values)) or not symbols <= self.told or kind(node) in self.refused:
+            return False
+        if node.op.has(Trait.RANDOM) and node.attributes.get("dropout_p") != 0.0:
+            return False
+        if node.op.name in templates.ANCHORS:
+            return _is_template(node)
+        return families.family_of(node.op.name) not in ("", "window")
+
+
+def _is_plain(value: Value) -> bool:
+    """A tensor that kernels compute with, of at least one element along symbolic dims."""
+    type = value.type
+    if not isinstance(type, TensorType) or type.device != "cpu" or type.dtype not in families.DTYPES:
+        return False
+    return all(isinstance(dim, int) or symbolic.known_le(1, dim) for dim in type.shape)
+
+
+def _is_template(node: Node) -> bool:
+    """Templates for any size: products with a static matrix, and attention with static heads."""
+    capability = templates.ANCHORS[node.op.name]
+    if capability.template == "conv":
+        return False
+    operands = [node.operand(name) for name in capability.roles.values()]
+    if capability.template == "attention":
+        q, k, v = (operand.tensor for operand in operands[:3])     # type: ignore[union-attr]
+        rest = (*q.shape[1:2], *q.shape[3:], *k.shape[1:2], *k.shape[3:], *v.shape[1:2], *v.shape[3:])
+        return all(isinstance(dim, int) for dim in rest)
+    weight = operands[1]
+    return isinstance(weight, Value) and not is_held(weight)
+
+
+class _Region:
+    """A set of nodes as a graph of `Sized` numbers."""
+
+    def __init__(self, nodes: list[Node], examples: dict[str, int]) -> None:
+        self.nodes, self.examples = nodes, examples
+        inside = set(nodes)
+        reads = dict.fromkeys(value for node in nodes for value in node.inputs)
+        self.given = [value for value in reads if value.node not in inside and is_held(value)]
+        self.graph = Graph("any_size")
+        self.mapping: dict[Value, Value] = {}
+        self.copies: dict[Node, Node] = {}
+        for value in self.given:
+            self.mapping[value] = self.graph.add_input(self.type(value), value.name)
+        for node in nodes:
+            copied = edit.copy_node(node, self.mapping)
+            copied.operands = self.numbers(copied.operands)
+            copied.attributes = {name: self.numbers(entry) for name, entry in copied.attributes.items()}
+            for old, new in zip(node.results, copied.results, strict=True):
+                new.type = self.type(old)
+                self.mapping[old] = new
+            self.copies[node] = copied
+            self.graph.nodes.append(copied)
+
+    def numbers(self, entry: Any) -> Any:
+        if isinstance(entry, Expr):
+            return sized.sized(entry, self.examples)
+        return tuple(map(self.numbers, entry)) if isinstance(entry, tuple) else entry
+
+    def type(self, value: Value) -> TensorType:
+        return replace(value.tensor, shape=self.numbers(value.tensor.shape), strides=None)
+
+    def without_kernel(self) -> list[Node]:
+        """Nodes that only torch can run."""
+        return [node for node, copied in self.copies.items() if roles.role(copied) in (Role.LIBRARY, Role.REGION)]
+
+    def follow(self, taken: dict[Value, Value]) -> None:
+        """Read what regions in front of this one give."""
+        self.given = [taken.get(value, value) for value in self.given]
+        self.graph.replace(taken)
+
+    def replace(self, graph: Graph, known: set[str]) -> dict[Value, Value]:
+        """Put a node with this region in the place of the nodes in `graph`; their results -> its."""
+        inside = set(self.nodes)
+        seen = set(graph.outputs).union(*(node.reads for node in graph.nodes if node not in inside))
+        results = [result for node in self.nodes for result in node.results if result in seen]
+        self.graph.outputs = [self.mapping[value] for value in results]
+        examples = tuple(sorted(self.examples.items()))
+        node = Node(ANY_SIZE, (tuple(self.given),), {"examples": examples}, [value.type for value in results],
+                    regions=[self.graph], loc=self.nodes[0].loc)
+        for old, new in zip(results, node.results, strict=True):
+            new.name = old.name
+        sets.insert(graph, node, self.nodes, known)
+        given = dict(zip(results, node.results, strict=True))
+        graph.replace(given)
+        return given

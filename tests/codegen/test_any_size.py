@@ -1,0 +1,221 @@
+"""Graphs with symbolic sizes that are no rows: one region of kernels that take sizes when they run."""
+
+import pytest
+import torch
+
+from monograph.backend import compile_graph
+from monograph.codegen import assemble, target
+from monograph.config import Options
+from monograph.ir.verifier import verify
+from monograph.ops.evaluate import evaluate, special
+from monograph.ops.text import parse
+from monograph.runtime import serialise
+from monograph.runtime.execute import Executable
+from monograph.runtime.program import AnySize, Library, python_steps
+from monograph.schedule import anysize, plan, regions
+from tests.rows import inputs_for, random_rows
+
+SIZES = [(2, 2), (2, 3), (3, 7), (5, 8), (2, 9), (4, 17), (3, 64), (2, 67), (2, 131)]
+
+
+def compiled(graph):
+    program = assemble.program(plan(graph, target=target.host()), target.host(), jobs=1)
+    return serialise.loads(serialise.dumps(program))
+
+
+def check(graph, calls, python=1):
+    """Equal to torch for all calls, with so many steps from Python."""
+    verify(graph)
+    program = compiled(graph)
+    executable = Executable(program, resolve=special)
+    for inputs in (*calls, *calls):         # sizes that are known, and those that are not
+        wanted = evaluate(graph, inputs)
+        for got, want in zip(executable.run(inputs), wanted, strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+    for got, want in zip(executable.run_timed(inputs)[0], wanted, strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+    assert len(python_steps(program)) == python
+    return program
+
+
+def guarded(tensor):
+    """A copy that ends where its memory does, with NaN in front of it and behind it as far as the allocator's page."""
+    memory = torch.full((tensor.numel() + 4096,), float("nan") if tensor.is_floating_point() else 0).to(tensor.dtype)
+    memory[2048:2048 + tensor.numel()] = tensor.reshape(-1)
+    return memory[2048:2048 + tensor.numel()].view(tensor.shape)
+
+
+ATTENTION = """
+graph {{
+    symbol b: 2..
+    symbol s: 2..
+    symbol t: 2..
+    input %q: f32[b, 4, s, 16, strides=[64*s, 16*s, 16, 1]]
+    input %k: f32[b, 4, t, 16, strides=[64*t, 16*t, 16, 1]]
+    input %v: f32[b, 4, t, 16, strides=[64*t, 16*t, 16, 1]]
+    {mask}
+    %p = aten.transpose.int(%k, 1, 2)
+    %c = aten.clone.default(%p)
+    %u = aten.transpose.int(%c, 1, 2)
+    %a = aten.scaled_dot_product_attention.default(%q, %u, %v, {operands})
+    %x = aten.transpose.int(%a, 1, 2)
+    %y: f32[b, s, 64] = aten.reshape.default(%x, shape=[b, s, 64])
+    return %y
+}}
+"""
+MASKS = {
+    "no mask": ("", "None"),
+    "causal": ("", "None, is_causal=True"),
+    "bool": ("input %m: bool[b, 1, s, t, strides=[s*t, s*t, t, 1]]", "%m"),
+    "additive": ("input %m: f32[b, 1, s, t, strides=[s*t, s*t, t, 1]]", "%m"),
+    "keys": ("input %m: bool[b, 1, 1, t, strides=[t, t, t, 1]]", "%m"),
+}
+
+
+@pytest.mark.parametrize("name", list(MASKS))
+def test_attention_of_any_size(name):
+    mask, operands = MASKS[name]
+    graph = parse(ATTENTION.format(mask=mask, operands=operands))
+    torch.manual_seed(0)
+    calls = []
+    for b, s in SIZES:
+        for t in (s, 3, 40, 600):
+            inputs = [guarded(torch.randn(b, 4, n, 16)) for n in (s, t, t)]
+            if mask:
+                shape = (b, 1, 1 if name == "keys" else s, t)
+                allowed = torch.rand(shape) > 0.3
+                allowed[..., 0] = True
+                inputs.append(guarded(torch.randn(shape)) if name == "additive" else allowed)
+            calls.append(inputs)
+    program = check(graph, calls)
+    assert not any(isinstance(step, Library) for step in program.steps)
+
+
+def test_a_query_of_one_row_and_keys_of_any_number():
+    graph = parse("""
+    graph {
+        symbol p: 2..
+        input %q: f32[1, 4, 1, 16, strides=[64, 16, 16, 1]]
+        input %old: f32[1, 2, p, 16, strides=[32*p, 16*p, 16, 1]]
+        input %new: f32[1, 2, 1, 16, strides=[32, 16, 16, 1]]
+        %k: f32[1, 2, p + 1, 16] = aten.cat.default([%old, %new], 2)
+        %a: f32[1, 4, 1, 16] = aten.scaled_dot_product_attention.default(%q, %k, %k, enable_gqa=True)
+        %y: f32[1, 4, 1, 16] = aten.add.Tensor(%a, %q)
+        return %k, %y
+    }
+    """)
+    calls = [[guarded(torch.randn(1, 4, 1, 16)), guarded(torch.randn(1, 2, p, 16)), guarded(torch.randn(1, 2, 1, 16))]
+             for p in (2, 3, 7, 8, 9, 100, 511, 512, 513, 1500)]
+    check(graph, calls)
+
+
+def test_products_reductions_and_joins_of_any_size():
+    graph = parse("""
+    graph {
+        symbol b: 2..
+        symbol s: 2..
+        input %x: f32[b, s, 12, strides=[12*s, 12, 1]]
+        input %z: f32[s, b, 12, strides=[12*b, 12, 1]]
+        input %w: f32[12, 12, strides=[12, 1]] = parameter w
+        %t: f32[b, s, 12] = aten.transpose.int(%z, 0, 1)
+        %h: f32[b, s, 12] = aten.linear.default(%t, %w)
+        %g: f32[b, s, 12] = aten.linear.default(%x, %w)
+        %c: f32[b, 2*s, 12] = aten.cat.default([%h, %g], 1)
+        %e: f32[b, 2*s, 12] = aten.exp.default(%c)
+        %m: f32[b, 1, 12] = aten.sum.dim_IntList(%e, [1], True)
+        %d: f32[b, 2*s, 12] = aten.div.Tensor(%e, %m)
+        %n: f32[12, 2*s, b] = aten.permute.default(%d, [2, 1, 0])
+        %l: f32[12, s, b] = aten.slice.Tensor(%n, 1, s)
+        %r: f32[12, b] = aten.amax.default(%l, [1])
+        %i: i64[2*s] = aten.arange.start_step(0, 2*s, 1, dtype=i64)
+        %k: f32[12, 2*s, b] = aten.index_select.default(%n, 1, %i)
+        return %d, %r, %k
+    }
+    """)
+    torch.manual_seed(0)
+    check(graph, [
+        [guarded(torch.randn(b, s, 12)), guarded(torch.randn(s, b, 12)), torch.randn(12, 12)] for b, s in SIZES])
+
+
+def test_numbers_made_of_sizes_enter_the_arithmetic():
+    graph = parse("""
+    graph {
+        symbol s: 2..
+        input %x: f32[3, s, strides=[s, 1]]
+        %t: f32[3] = aten.sum.dim_IntList(%x, [1])
+        %m: f32[3] = aten.div.Tensor(%t, s)
+        %c: f32[3, s] = aten.sub.Tensor(%x, 2*s + 1)
+        %e: f32[s, 3] = aten.permute.default(%c, [1, 0])
+        return %m, %e
+    }
+    """)
+    check(graph, [[torch.randn(3, s)] for s in (2, 5, 33)])
+
+
+def test_what_only_torch_can_do_stands_between_two_regions():
+    graph = parse("""
+    graph {
+        symbol b: 2..
+        symbol s: 2..
+        input %x: f32[b, s, strides=[s, 1]]
+        %e: f32[b, s] = aten.exp.default(%x)
+        %t: f32[s, b] = aten.permute.default(%e, [1, 0])
+        %a: f32[s, b] = aten.abs.default(%t)
+        %o: f32[s, b], %i: i64[s, b] = aten.sort.default(%a)
+        %p: f32[b, s] = aten.permute.default(%o, [1, 0])
+        %y: f32[b, s] = aten.add.Tensor(%p, %e)
+        %z: f32[b, s] = aten.neg.default(%y)
+        return %z
+    }
+    """)
+    program = check(graph, [[torch.randn(b, s)] for b, s in SIZES], python=3)
+    assert sum(isinstance(step, AnySize) for step in program.steps) == 2
+
+
+def test_kinds_of_nodes_are_refused_together_and_run_in_torch():
+    """A power of a size is no constant of a kernel: the node is left to torch, the others are not."""
+    text = """
+    graph {
+        symbol b: 2..
+        symbol s: 2..
+        input %x: f32[b, s, strides=[s, 1]]
+        %e: f32[s, b] = aten.permute.default(%x, [1, 0])
+        %p: f32[s, b] = aten.pow.Tensor_Scalar(%e, s)
+        %f: f32[b, s] = aten.permute.default(%p, [1, 0])
+        %c = aten.cumsum.default(%f, 1)
+        %y = aten.exp.default(%c)
+        return %y
+    }
+    """
+    graph = parse(text)
+    half = compile_graph(parse(text), Options(cache_dir=None))
+    for b, s in SIZES[:5]:
+        x = torch.rand(b, s)
+        torch.testing.assert_close(half.run([x])[0], evaluate(graph, [x])[0])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(seed, monkeypatch):
+    monkeypatch.setattr(regions, "_is_all_rows", lambda graph, count: False)
+    graph = random_rows(seed, 3 + seed % 8, least=2)
+    program = compiled(graph)
+    executable = Executable(program, resolve=special)
+    for size in (2, 3, 8, 17):
+        inputs = inputs_for(graph, size)
+        for got, want in zip(executable.run(inputs), evaluate(graph, inputs), strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_sizes_that_may_be_zero_have_no_such_kernels():
+    graph = parse("""
+    graph {
+        symbol s: 0..
+        input %x: f32[3, s, strides=[s, 1]]
+        %e: f32[3, s] = aten.exp.default(%x)
+        %y: f32[s, 3] = aten.permute.default(%e, [1, 0])
+        %z: f32[s, 3] = aten.add.Tensor(%y, 1)
+        return %z
+    }
+    """)
+    assert not any(anysize.is_any_size(node) for node in regions.prepared(graph).nodes)
+    check(graph, [[torch.randn(3, s)] for s in (0, 1, 5)], python=2)
