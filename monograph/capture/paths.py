@@ -17,9 +17,10 @@ import torch
 
 from monograph import compat
 from monograph.ir.graph import Value
-from monograph.ir.op import Op
+from monograph.ir.op import Op, Trait
 from monograph.ir.symbolic import evaluate as evaluate_dim
-from monograph.ops import evaluate, table
+from monograph.ir.types import TensorType
+from monograph.ops import effects, evaluate, table
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -44,12 +45,14 @@ class Paths:
         self.drew = False                        # the last `run` did
 
     def can_read(self, tensor: torch.Tensor) -> bool:
-        """Integers and truth values, outside of regions: a float would hold for one call only."""
+        """Integers, truth values and floats made of such, outside of regions: any other float would hold for one call
+        only."""
         tracer = self.tracer
         if any(binding.kind == "tangent" for binding in tracer.bindings):
             return False
-        return (not tracer.in_region and not tensor.dtype.is_floating_point
-                and not tensor.dtype.is_complex and tensor.numel() <= LARGEST and len(self.reads) < LONGEST)
+        if tracer.in_region or tensor.numel() > LARGEST or len(self.reads) >= LONGEST:
+            return False
+        return is_exact(tensor.dtype) or made_of_exact(tracer.memory.read(tensor))
 
     def read(self, tensor: torch.Tensor) -> torch.Tensor:
         """The numbers of a traced tensor in this call."""
@@ -109,6 +112,24 @@ class Paths:
             self.done = len(tracer.graph.nodes)
             yield
             self.generator = torch.default_generator.get_state()
+
+
+def is_exact(dtype: torch.dtype) -> bool:
+    return not dtype.is_floating_point and not dtype.is_complex
+
+
+def made_of_exact(value: Value) -> bool:
+    """Whether integers and truth values alone decide a value, of whatever dtype."""
+    pending, seen = [value], {value}
+    while pending:
+        node = pending.pop().node
+        if node is None or node.op.has(Trait.RANDOM) or not effects.is_pure(node):
+            return False
+        found = [entry for entry in node.reads if entry not in seen and isinstance(entry.type, TensorType)
+                 and not is_exact(entry.type.dtype)]
+        seen.update(found)
+        pending += found
+    return True
 
 
 def _ones(tangent: Value, numbers: Mapping[str, int]) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -107,3 +108,23 @@ def test_many_values_may_be_read():
     x = torch.arange(100.0)
     assert torch.equal(compiled(x, chosen), experts(x, chosen))
     assert torch.equal(compiled(x, chosen.flip(0)), experts(x, chosen.flip(0)))
+
+
+def scaled(x, size):
+    factor = (int(size[0]) + 0.1) / 4
+    return torch.nn.functional.interpolate(x, scale_factor=(factor, factor))
+
+
+def test_a_float_that_integers_decide():
+    compiled = monograph.compile(scaled)
+    x = torch.randn(1, 2, 4, 4)
+    for size in (9, 6, 9, 6):
+        assert torch.equal(compiled(x, torch.tensor([size])), scaled(x, torch.tensor([size])))
+    assert len(compiled.recompiles) == 1
+
+
+@pytest.mark.parametrize("number", [lambda x, size: math.exp(x.sum()), lambda x, size: math.exp(size + torch.rand(1))],
+                         ids=["floats", "draws"])
+def test_a_float_that_other_things_decide_is_refused(number):
+    with pytest.raises(monograph.DataDependentError):
+        monograph.compile(lambda x, size: x * number(x, size))(torch.randn(2), torch.tensor([8]))
