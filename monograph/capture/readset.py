@@ -23,7 +23,7 @@ import gc
 import logging
 import types
 from collections import OrderedDict, UserDict, UserList, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from monograph.capture.guards import ABSENT, Fact
 from monograph.capture.readset_code import find_attribute, is_user_class, quote
 from monograph.capture.readset_functions import FunctionReads
 from monograph.capture.readset_hooks import LOCK, Hooks
-from monograph.capture.readset_journal import Journal
+from monograph.capture.readset_journal import Change, Journal
 from monograph.capture.readset_messages import Message
 from monograph.capture.tree import holds
 from monograph.source import SourceLoc
@@ -61,11 +61,12 @@ class ReadSet:
         self.known: dict[int, tuple[Any, str]] = {}
         self.journal = Journal()
         self.functions = FunctionReads(self)
-        self.hooks = Hooks(self.read, self.absent, self.environment, self.listens, self.told)
+        self.hooks = Hooks(self.read, self.absent, self.write, self.environment, self.listens, self.told)
         self.messages: list[Message] = []          # printed and warned by user code, in order
         self.arguments = arguments
         self.root = root
         self.seen: set[tuple[int, str]] = set()     # attributes already looked at
+        self.written: dict[tuple[int, str], Any] = {}      # attributes written in this attempt -> whose
         self.lines: dict[Any, SourceLoc | None] = {}      # key of a fact -> the user's line that read it first
         self._queue: deque[tuple[Any, str]] = deque()
 
@@ -73,6 +74,7 @@ class ReadSet:
         LOCK.acquire()
         try:
             self.hooks.watch(nn.Module)
+            self.hooks.watch_again()
             self.hooks.watch_environment()
             self.hooks.watch_outside()
             self.hooks.watch_messages(self.messages)
@@ -144,10 +146,45 @@ class ReadSet:
             return
         if self._member(key, instance, table, name, path):
             return
-        tables = [table, *(table[kind] for kind in MODULE_TABLES if kind in table)]
+        tables = self._tables(instance)
         tables += [cls.__dict__ for cls in type(instance).__mro__ if is_user_class(cls)]
         text = " and ".join(f"{quote(name)} not in {{{i}}}" for i in range(len(tables)))
         self.facts[key] = Fact(f"absence of {path}", text, tuple(tables), watch=tuple(map(plain_table, tables)))
+
+    def write(self, instance: Any, name: str) -> None:
+        """`instance.name` is about to be written. A branch or loop that perhaps does so leaves it as it is otherwise:
+        that is a read."""
+        if id(instance) in self.known:
+            self.written[id(instance), name] = instance
+            tracer = self.hooks.outside.tracer
+            if tracer is not None and tracer.in_region:
+                self._look(instance, name)
+
+    def settle(self, changes: Iterable[Change]) -> None:
+        """At the end of an attempt: of what was written and has not changed, the journal cannot tell; so it must be
+        what it is."""
+        changed = {(id(change.container), change.key) for change in changes}
+        for (_, name), instance in self.written.items():
+            if not any((id(table), name) in changed for table in self._tables(instance)):
+                self._look(instance, name)
+        for table, name, before, _ in self.journal.globals.values():
+            if before is not ABSENT and (id(table), name) not in changed:
+                self.functions.read_global(table, name)
+
+    def _look(self, instance: Any, name: str) -> None:
+        """Note what an attribute is before a write, unless a property takes it."""
+        table, found = table_of(instance), find_attribute(type(instance), name)
+        if table is not None and name in table:
+            self.read(instance, name, table[name])
+        elif found is None:
+            self.absent(instance, name)
+        elif not hasattr(type(found[1]), "__set__"):
+            self.read(instance, name, found[1])
+
+    def _tables(self, instance: Any) -> list[dict[str, Any]]:
+        """Where attributes of `instance` may lie."""
+        table = table_of(instance)
+        return [] if table is None else [table, *(table[kind] for kind in MODULE_TABLES if kind in table)]
 
     def environment(self, table: Any, key: Any, value: Any) -> None:
         """`table[key]` of the environment was read, or without a key all of it."""

@@ -44,6 +44,7 @@ class Traced:
     def call(self, /, *args: Any, **kwargs: Any) -> Any:
         # What is said once is not said again by another attempt at the trace.
         self.reads.messages[:] = [message for message in self.reads.messages if message.once]
+        self.reads.written.clear()
         before = [(path, container, content(container)) for path, container in containers((args, kwargs))]
         try:
             result = self.function(*args, **kwargs)
@@ -51,6 +52,7 @@ class Traced:
             if self.lazy:
                 result = list(result)
             self.changes = self.reads.journal.changes()
+            self.reads.settle(self.changes)
             self.said = len(self.reads.messages)
             ends = self.reads.hooks.outside.of_torch.ends()
             self.drawn = [generator for generator, _ in ends]

@@ -63,16 +63,16 @@ class FunctionReads:
 
     def _globals(self, code: types.CodeType, table: dict[str, Any]) -> None:
         found = names(code)
-        for name in found.globals:
+        for name in (*found.globals, *found.stored):        # what is perhaps stored stays as it was otherwise
             if name in table and name not in found.fresh:
-                self._global(table, name)
+                self.read_global(table, name)
         for root, attributes in found.chains:
             if root in table and root not in found.fresh:
                 self._chain(table[root], root, attributes)
         for name in found.stored:
             self.reads.journal.watch_global(table, name, f"global {name}")
 
-    def _global(self, table: dict[str, Any], name: str) -> None:
+    def read_global(self, table: dict[str, Any], name: str) -> None:
         key = ("global", id(table), name)
         if key not in self.reads.facts:
             value = table[name]

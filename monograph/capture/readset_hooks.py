@@ -1,4 +1,4 @@
-"""Seeing attribute reads: `__getattribute__` of classes is replaced while a trace runs.
+"""Seeing attribute reads and writes: `__getattribute__` and `__setattr__` of classes are replaced while a trace runs.
 
 Patches are process-wide, so they are made under `LOCK`, listen to one thread only, and are undone
 in the reverse order whatever happens. The environment is seen in the same way; clocks and random generators are read
@@ -39,19 +39,22 @@ Absent = Callable[[Any, str], None]
 
 
 class Hooks:
-    """`read(object, name, value)` and `absent(object, name)` are called for the attributes of instances of hooked
-    classes, `environ(table, key, value or None)` for environment variables, `listens(logger, level, answer)` for
-    loggers, `told` for what is asked of the process, in the thread that made this object."""
+    """`read(object, name, value)`, `absent(object, name)` and, before a write, `write(object, name)` are called for the
+    attributes of instances of hooked classes, `environ(table, key, value or None)` for environment variables,
+    `listens(logger, level, answer)` for loggers, `told` for what is asked of the process, in the thread that made
+    this object."""
 
-    def __init__(self, read: Read, absent: Absent, environ: Callable[[Any, Any, Any], None],
+    def __init__(self, read: Read, absent: Absent, write: Absent, environ: Callable[[Any, Any, Any], None],
                  listens: Callable[[logging.Logger, int, bool], None], told: Told) -> None:
         self.read = read
         self.absent = absent
+        self.write = write
         self.environ = environ
         self.listens = listens
         self.thread = get_ident()
         self.patched: dict[tuple[type, str], tuple[bool, Any]] = {}
         self.refused: set[type] = set()
+        self.watched: dict[type, None] = {}
         self.replaced: list[tuple[Any, str, Any]] = []
         self.lent: list[tuple[dict[str, Any], str, Any]] = []
         self.outside = Outside(self._user_frame, told)
@@ -60,7 +63,14 @@ class Hooks:
         """Hook one class. A class that cannot be patched (immutable) is left alone."""
         if (cls, "__getattribute__") in self.patched or cls in self.refused:
             return
+        self.watched[cls] = None
         self._patch(cls, "__getattribute__", self._getattribute(cls.__getattribute__))
+        self._patch(cls, "__setattr__", self._setattr(cls.__setattr__))
+
+    def watch_again(self) -> None:
+        """Hook what an earlier attempt hooked."""
+        for cls in list(self.watched):
+            self.watch(cls)
 
     def watch_environment(self) -> None:
         table = type(os.environ)
@@ -154,6 +164,16 @@ class Hooks:
             return value
 
         return __getattribute__
+
+    def _setattr(self, old: Any) -> Any:
+        write, thread, current = self.write, self.thread, get_ident
+
+        def __setattr__(instance: Any, name: str, value: Any) -> None:
+            if current() == thread:
+                write(instance, name)
+            old(instance, name, value)
+
+        return __setattr__
 
     def _whole(self, old: Any) -> Any:
         """A method that reads all of the environment."""
