@@ -106,10 +106,21 @@ def recipe(node: Node) -> Recipe | None:
         return None
     if packet in WHOLE_ON_INTEGERS and not any(dtype.is_floating_point for dtype in dtypes):
         return None
+    if packet.startswith("aten.upsample_") and not _scales_are_ratios(node):
+        return None
     key = (op.name, _key(node.operands), _key(tuple(node.attributes.items())), torch.get_default_dtype())
     if key not in _known:
         _known[key] = _record(node)
     return _known[key]
+
+
+def _scales_are_ratios(node: Node) -> bool:
+    """Whether a scale is the ratio of the sizes where those are equal or one is double: eager then goes by the sizes,
+    torch's decompositions by the scale."""
+    scales = [scale for name, scale in node.attributes.items() if name.startswith("scales")]
+    sizes = node.inputs[0].tensor.shape[2:], node.results[0].tensor.shape[2:]
+    return all(scale is None or scale * before == after or after not in (before, 2 * before)
+               for scale, before, after in zip(scales, *sizes))
 
 
 def _is_plain(node: Node) -> bool:

@@ -82,6 +82,9 @@ def test_values_of_float_ops(call):
     "aten._adaptive_avg_pool2d.default(%x0, [2, 2])", "aten._adaptive_avg_pool3d.default(%x0, [3, 2, 1])",
     "aten.upsample_nearest2d.default(%x0, [8, 10])",
     "aten.upsample_bilinear2d.default(%x0, [8, 7], False)",
+    "aten.upsample_nearest2d.default(%x0, [8, 10], scales_h=2.025, scales_w=2.05)",      # as if it were 2
+    "aten.upsample_nearest2d.default(%x0, [12, 7], scales_h=3.05, scales_w=1.525)",
+    "aten.upsample_bilinear2d.default(%x0, [4, 5], False, scales_h=1.05, scales_w=1.0)",
     "aten.pixel_shuffle.default(%x2, 2)",
 ])
 def test_values_of_image_ops(call):
