@@ -82,9 +82,7 @@ def test_values_of_float_ops(call):
     "aten._adaptive_avg_pool2d.default(%x0, [2, 2])", "aten._adaptive_avg_pool3d.default(%x0, [3, 2, 1])",
     "aten.upsample_nearest2d.default(%x0, [8, 10])",
     "aten.upsample_bilinear2d.default(%x0, [8, 7], False)",
-    "aten.upsample_nearest2d.default(%x0, [8, 10], scales_h=2.025, scales_w=2.05)",      # as if it were 2
     "aten.upsample_nearest2d.default(%x0, [12, 7], scales_h=3.05, scales_w=1.525)",
-    "aten.upsample_bilinear2d.default(%x0, [4, 5], False, scales_h=1.05, scales_w=1.0)",
     "aten.pixel_shuffle.default(%x2, 2)",
 ])
 def test_values_of_image_ops(call):
@@ -132,6 +130,14 @@ def test_an_op_without_a_way_into_covered_ops_stays_whole():
     graph = one("aten.sort.default(%x0)", "f32[4]")
     assert not expand(graph)
     assert [n.op.name for n in graph.nodes] == ["aten.sort.default"]
+
+
+@pytest.mark.parametrize("call", [
+    "aten.upsample_nearest2d.default(%x0, [8, 10], scales_h=2.025, scales_w=2.0)",
+    "aten.upsample_bilinear2d.default(%x0, [4, 5], False, scales_h=1.0, scales_w=1.05)",
+])
+def test_a_scale_that_eager_rounds_stays_whole(call):
+    assert not expand(one(call, "f32[2, 6, 4, 5]"))
 
 
 def test_new_nodes_have_the_line_of_the_old():
