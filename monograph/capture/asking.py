@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from monograph import compat, errors
-from monograph.capture import blame, handlers
+from monograph.capture import blame, handlers, number_calls
 from monograph.capture.captured import Binding
 from monograph.capture.checks import REPLAY
 from monograph.capture.draws import Draws
@@ -21,7 +21,7 @@ from monograph.capture.memory import Memory
 from monograph.capture.number import DTYPES, TracedNumber
 from monograph.capture.paths import Paths
 from monograph.capture.recorder import Recorder
-from monograph.capture.regions.errors import Asked
+from monograph.capture.regions.errors import Asked, Numbers, Unmergeable
 from monograph.ir.graph import Graph, Value
 from monograph.ops import table
 
@@ -119,6 +119,16 @@ class Asking:
                 return self.ask(tensor)
         return self.wrap(tensor)
 
+    def plain(self, tensor: torch.Tensor) -> Any:
+        """The number in `tensor`, for code with which nothing can stand for it: other attempts read all numbers."""
+        if self.plan is None or self.known(tensor) is not None:
+            return self.ask(tensor)
+        if self.in_region:
+            raise Unmergeable("a traced number is a key")
+        if not self.plan.read_numbers:
+            raise Numbers
+        return self.ask(tensor)
+
     def wrap(self, tensor: torch.Tensor) -> TracedNumber:
         """The traced number in a traced i64[], f64[] or bool[]."""
         return TracedNumber(self, self.lift(tensor))     # type: ignore[arg-type]
@@ -132,6 +142,10 @@ class Asking:
             fake = self.fresh((), (), dtype)
         self.memory.add(fake, self.record.full((), number, dtype))
         return fake
+
+    def call(self, function: Callable[..., Any], kind: type, *args: Any) -> TracedNumber:
+        """`function(*args)`, a `kind`, called by the program."""
+        return number_calls.call(function, kind, *args)
 
     def number_of(self, when: Callable[[Callable[[Value], None]], None], kind: type) -> TracedNumber:
         """A traced number whose value comes later: `when` gets the function to give it to."""

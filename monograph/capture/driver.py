@@ -28,7 +28,7 @@ from monograph.capture.inputs import Restart
 from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_requirements
 from monograph.capture.names import Names
 from monograph.capture.plain_ints import plain_ints
-from monograph.capture.regions.errors import Asked, Fork, Unmergeable, Whole, forget, let_go, swallowed
+from monograph.capture.regions.errors import Asked, Fork, Numbers, Unmergeable, Whole, forget, let_go, swallowed
 from monograph.capture.regions.operators import RegionOperators
 from monograph.capture.state import Snapshot, clear_caches, outlived, reset_tensors
 from monograph.capture.symbols import Request, SizesDiffer, refined
@@ -69,6 +69,8 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                 plan.request = differ.request
             except Asked as asked:
                 plan.conversions.convert(asked.code)
+            except Numbers:
+                plan.read_numbers = True
             except Whole as hook:
                 plan.whole.add(hook.number)
             except Fork as fork:

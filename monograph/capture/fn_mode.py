@@ -22,7 +22,7 @@ from monograph.capture.functions import Allowed, call_whole, gives_number
 from monograph.capture.histories import cut
 from monograph.capture.inputs import flat_like
 from monograph.capture.literals import BUILDERS, built
-from monograph.capture.number import as_operands, number_dtype
+from monograph.capture.number import as_operands, number_dtype, takes_float
 from monograph.capture.regions.errors import Asked
 
 if TYPE_CHECKING:
@@ -96,6 +96,9 @@ class UserMode(TorchFunctionMode):
                 return tensor
         if func in INDEXING and type(args[1]) is tuple:
             args = (args[0], tuple(map(self.as_index, args[1])), *args[2:])
+        if takes_float(func, args, kwargs) and not (self.tracer.in_region or self.tracer.backward_hooks.in_backward):
+            self.tracer.record.loc = blame.location(blame.user_frame(3))
+            return call_whole(self.tracer, func, func.__name__, args, kwargs)
         args, kwargs = as_operands(self.tracer, func, args, kwargs)
         if torch.is_grad_enabled():
             args, kwargs = cut(self.tracer, args, kwargs)

@@ -18,7 +18,7 @@ import torch
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["TracedNumber", "as_operands", "number_dtype"]
+__all__ = ["TracedNumber", "as_operands", "number_dtype", "takes_float"]
 
 KINDS: dict[torch.dtype, type] = {torch.int64: int, torch.float64: float, torch.bool: bool}
 DTYPES = {kind: dtype for dtype, kind in KINDS.items()}
@@ -30,6 +30,12 @@ ARITHMETIC = frozenset("""
     __add__ __sub__ __mul__ __truediv__ __floordiv__ __mod__ __pow__ __radd__ __rsub__ __rmul__ __rdiv__ __rtruediv__
     __rfloordiv__ __rmod__ __rpow__ __iadd__ __isub__ __imul__ __itruediv__ __gt__ __lt__ __ge__ __le__ __eq__ __ne__
     greater less greater_equal less_equal not_equal multiply subtract divide
+""".split())
+# Functions that compute one new tensor with numbers that they do not take as tensors.
+WITH_FLOATS = frozenset("""
+    full full_like new_full clamp clip clamp_min clamp_max where add sub linspace logspace lerp masked_fill addcmul
+    addcdiv addmm addmv addbmm baddbmm addr leaky_relu elu celu threshold hardtanh softplus nan_to_num hardshrink
+    softshrink
 """.split())
 COMPARES = frozenset("gt lt ge le eq ne __gt__ __lt__ __ge__ __le__ __eq__ __ne__ greater less greater_equal "
                      "less_equal not_equal".split())
@@ -91,7 +97,8 @@ class TracedNumber:
         return format(self._ask(), spec)
 
     def __hash__(self) -> int:
-        return hash(self._ask())
+        """Whoever hashes a number may keep it, as a key, beyond the trace: it must be the number itself."""
+        return hash(self.tracer.plain(self.tensor))
 
     @property
     def real(self) -> TracedNumber:
@@ -210,10 +217,16 @@ class TracedNumber:
     def __pow__(self, other: Any) -> Any:
         if type(other) is int and other >= 0 or type(other) is float and self.kind is float and other.is_integer():
             return self._binary(other, torch.pow)
-        return self._ask() ** other if self._other(other) else NotImplemented
+        return self._power(self, other) if self._other(other) else NotImplemented
 
     def __rpow__(self, other: Any) -> Any:
-        return other ** self._ask() if self._other(other) else NotImplemented
+        return self._power(other, self) if self._other(other) else NotImplemented
+
+    def _power(self, base: Any, exponent: Any) -> Any:
+        """A float, unless both are integers: then the value decides, as it does for what is complex (which raises)."""
+        if float in (kind_of(base), kind_of(exponent)):
+            return self.tracer.call(operator.pow, float, base, exponent)
+        return (base._ask() if base is self else base) ** (exponent._ask() if exponent is self else exponent)
 
     def __neg__(self) -> TracedNumber:
         return self.of(torch.neg, self if self.kind is not bool else self.to(int))
@@ -293,7 +306,9 @@ class TracedNumber:
         return self.of(lambda x: compute(x).long(), self)
 
     def __round__(self, digits: Any = None) -> Any:
-        return self._rounded(torch.round) if digits is None else round(self._ask(), digits)
+        if digits is None:
+            return self._rounded(torch.round)
+        return self.tracer.call(round, self.kind if self.kind is float else int, self, digits)
 
     def __trunc__(self) -> TracedNumber:
         return self._rounded(torch.trunc)
@@ -327,6 +342,13 @@ def _flat(value: Any) -> Any:
         yield value
 
 
+def takes_float(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether `func` does with a float as with a constant, and one among its arguments is traced."""
+    name = getattr(func, "__name__", "")
+    return name in WITH_FLOATS and (name not in ARITHMETIC or len(kwargs) > 0) and any(
+        isinstance(x, TracedNumber) and x.kind is float for x in _flat((args, kwargs)))
+
+
 def as_operands(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """The arguments of a torch function with tensors for traced numbers, where that changes nothing.
 
@@ -335,6 +357,8 @@ def as_operands(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> tuple[Any,
     if not any(isinstance(x, TracedNumber) for x in _flat((args, kwargs))):
         return args, kwargs
     name = getattr(func, "__name__", "")
+    if name == "fill_" and len(args) == 2 and args[0].is_floating_point() and isinstance(args[1], TracedNumber):
+        return (args[0], args[1].tensor), kwargs
     if name in ARITHMETIC and len(args) == 2:
         left, right = args
         if isinstance(left, torch.Tensor) and isinstance(right, TracedNumber):

@@ -1,7 +1,7 @@
 """Values read while tracing: what they are in this very call, and the check that they are so in later ones.
 
 Where neither a region nor a number of the program can stand for a value (a function without source, branches that
-leave different objects, an integer that Python itself needs), the program so far is evaluated on the real
+leave different objects, a number that Python itself needs), the program so far is evaluated on the real
 inputs and the trace goes on with the value found. A `mono.expect` node keeps it: a call in
 which the value differs raises WrongPath before anything is written, and is captured on its own.
 """
@@ -17,10 +17,9 @@ import torch
 
 from monograph import compat
 from monograph.ir.graph import Value
-from monograph.ir.op import Op, Trait
+from monograph.ir.op import Op
 from monograph.ir.symbolic import evaluate as evaluate_dim
-from monograph.ir.types import TensorType
-from monograph.ops import effects, evaluate, table
+from monograph.ops import evaluate, table
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -45,14 +44,12 @@ class Paths:
         self.drew = False                        # the last `run` did
 
     def can_read(self, tensor: torch.Tensor) -> bool:
-        """Integers, truth values and floats made of such, outside of regions: any other float would hold for one call
-        only."""
+        """A few real numbers, outside of regions."""
         tracer = self.tracer
         if any(binding.kind == "tangent" for binding in tracer.bindings):
             return False
-        if tracer.in_region or tensor.numel() > LARGEST or len(self.reads) >= LONGEST:
-            return False
-        return is_exact(tensor.dtype) or made_of_exact(tracer.memory.read(tensor))
+        return (not tracer.in_region and not tensor.dtype.is_complex and tensor.numel() <= LARGEST
+                and len(self.reads) < LONGEST)
 
     def read(self, tensor: torch.Tensor) -> torch.Tensor:
         """The numbers of a traced tensor in this call."""
@@ -112,24 +109,6 @@ class Paths:
             self.done = len(tracer.graph.nodes)
             yield
             self.generator = torch.default_generator.get_state()
-
-
-def is_exact(dtype: torch.dtype) -> bool:
-    return not dtype.is_floating_point and not dtype.is_complex
-
-
-def made_of_exact(value: Value) -> bool:
-    """Whether integers and truth values alone decide a value, of whatever dtype."""
-    pending, seen = [value], {value}
-    while pending:
-        node = pending.pop().node
-        if node is None or node.op.has(Trait.RANDOM) or not effects.is_pure(node):
-            return False
-        found = [entry for entry in node.reads if entry not in seen and isinstance(entry.type, TensorType)
-                 and not is_exact(entry.type.dtype)]
-        seen.update(found)
-        pending += found
-    return True
 
 
 def _ones(tangent: Value, numbers: Mapping[str, int]) -> torch.Tensor:

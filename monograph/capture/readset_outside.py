@@ -15,6 +15,7 @@ import builtins
 import datetime
 import functools
 import io
+import math
 import os
 import random
 import secrets
@@ -32,6 +33,7 @@ import numpy as np
 import torch
 
 from monograph import compat
+from monograph.capture import number_calls
 from monograph.capture.draws import FIRST_TICK, REAL, DefaultGenerator
 from monograph.capture.generators import Generators
 from monograph.capture.number import TracedNumber
@@ -140,6 +142,8 @@ class Outside:
             self._put(replace, module, "default_generator", self._default_generator)
         for name in ("random", "getrandbits", "randbytes"):
             replace(SYSTEM, name, self.refusal("a draw from a SystemRandom", getattr(SYSTEM, name), through=True))
+        for name in number_calls.MATH:
+            self._put(replace, math, name, lambda _, old, name=name: number_calls.watched(name, old))
         for module in (builtins, io):
             self._put(replace, module, "open", self._open)
 

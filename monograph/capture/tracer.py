@@ -7,6 +7,7 @@ recipe, record a pure node, or turn a write into a new value of its storage (`wr
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -24,6 +25,7 @@ from monograph.capture import (
     functions,
     handlers,
     known,
+    number_calls,
     opaque,
     shape_rules,
     sizes,
@@ -62,6 +64,7 @@ class Tracer(Asking, TorchDispatchMode):
         self.sizes = Sizes(request)
         super().__init__()
         self.sizes.mode = self.mode = compat.symbolic_fake_mode(self.sizes.hear, not request)
+        number_calls.TRACERS[self.mode] = weakref.ref(self)
         self.graph = Graph()
         self.record = Recorder(self.graph)
         self.memory = Memory(self.record)

@@ -29,11 +29,12 @@ _numbers = itertools.count()
 
 
 def of_function(name: str, call: Callable[[Sequence[torch.Tensor]], Sequence[Any]], *, random: bool = False,
-                effects: frozenset[Effect] = frozenset()) -> Op:
-    """A new op that calls a Python function of tensors; it lives as long as the process."""
+                effects: frozenset[Effect] = frozenset(), sync: bool = True) -> Op:
+    """A new op that calls a Python function of tensors; it lives as long as the process. Without `sync` what it gives
+    is of one type."""
     readable = "".join(c if c.isalnum() else "_" for c in name)
-    op = Op(f"host.{readable}.{next(_numbers)}", (Parameter("tensors", ParameterKind.TENSORS),), _traits(random),
-            effects=effects)
+    op = Op(f"host.{readable}.{next(_numbers)}", (Parameter("tensors", ParameterKind.TENSORS),),
+            _traits(random) if sync else frozenset(), effects=effects)
     return _add(op, lambda tensors: tuple(call(tensors)))
 
 

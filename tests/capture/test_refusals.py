@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from typing import Any
 
 import pytest
@@ -14,11 +13,11 @@ from monograph.capture import trace
 from tests.capture.test_views import ramp
 
 
-def as_float(x, n):
-    return x.view(-1)[: math.sqrt(x[0, 0])]  # asks: math.sqrt(x[0, 0])
+def as_complex(x, n):
+    return x * abs(torch.complex(x, x).sum().item())  # asks: torch.complex(x, x).sum().item()
 
 
-@pytest.mark.parametrize("fn", [as_float])
+@pytest.mark.parametrize("fn", [as_complex])
 def test_data_dependent(fn: Any) -> None:
     lines, start = inspect.getsourcelines(fn)
     offset, line = next((i, text) for i, text in enumerate(lines) if "# asks: " in text)

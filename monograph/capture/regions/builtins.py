@@ -15,7 +15,7 @@ import torch
 from monograph.capture.arrays import TracedArray
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions.iterate import Counted, TracedRange
-from monograph.capture.text import TracedText
+from monograph.capture.text import Piece, TracedText
 
 if TYPE_CHECKING:
     from monograph.capture.regions.operators import RegionOperators
@@ -58,6 +58,15 @@ def _int(operators: RegionOperators, *args: Any, **kwargs: Any) -> Any:
 def _float(operators: RegionOperators, *args: Any) -> Any:
     found = number(operators, args[0], float) if len(args) == 1 else NotImplemented
     return float(*args) if found is NotImplemented else found
+
+
+def _str(operators: RegionOperators, *args: Any, **kwargs: Any) -> Any:
+    text = len(args) == 1 and not kwargs and isinstance(args[0], TracedNumber)
+    return TracedText((Piece(args[0]),)) if text else str(*args, **kwargs)
+
+
+def _repr(operators: RegionOperators, value: Any) -> Any:
+    return _str(operators, value) if isinstance(value, TracedNumber) else repr(value)
 
 
 def _bool(operators: RegionOperators, *args: Any) -> Any:
@@ -163,6 +172,7 @@ def _same(value: Any) -> Any:
 
 
 RULES: dict[Any, Rule] = {
-    int: _int, float: _float, bool: _bool, len: _len, range: _range, enumerate: _enumerate, reversed: _reversed,
+    int: _int, float: _float, bool: _bool, str: _str, repr: _repr,
+    len: _len, range: _range, enumerate: _enumerate, reversed: _reversed,
     zip: _zip, any: _any, all: _all, min: _min, max: _max, isinstance: _isinstance, type: _type,
 }
