@@ -125,6 +125,15 @@ def test_a_float_that_integers_decide():
 
 @pytest.mark.parametrize("number", [lambda x, size: math.exp(x.sum()), lambda x, size: math.exp(size + torch.rand(1))],
                          ids=["floats", "draws"])
-def test_a_float_that_other_things_decide_is_refused(number):
-    with pytest.raises(monograph.DataDependentError):
-        monograph.compile(lambda x, size: x * number(x, size))(torch.randn(2), torch.tensor([8]))
+def test_a_float_that_other_things_decide_is_a_number_of_the_program(number):
+    def scaled(x, size):
+        return x * number(x, size)
+
+    compiled = monograph.compile(scaled)
+    for seed in range(3):
+        results = []
+        for function in (scaled, compiled):
+            torch.manual_seed(seed)
+            results.append(function(torch.randn(2), torch.tensor([seed])))
+        torch.testing.assert_close(*results)
+    assert not compiled.recompiles
