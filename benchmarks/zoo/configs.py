@@ -4,7 +4,8 @@
 
 Widths are divided by one factor throughout and head counts by another, so that what had to divide or equal
 something still does. Layers, vocabularies, experts, positions and images are capped. Fields that the class derives
-from others are left to it. Not every family bears every factor: `SCALES` lists what to try, smallest first.
+from others are left to it. Not every family bears every factor: `SCALES` lists what to try, smallest first. A scale
+that is `filled` takes lists that the class gives for its own rather than derived, and gives what no default says.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,17 +27,21 @@ POSITIONS = 512
 
 @dataclass(frozen=True)
 class Scale:
-    """Divisors of widths per head and of head counts; layers at most; whether images shrink."""
+    """Divisors of widths per head and of head counts; layers at most; whether images shrink; see above."""
 
     width: int
     heads: int
     layers: int
     images: bool = True
+    filled: bool = False
 
 
-SCALES = (Scale(8, 4, 2), Scale(2, 4, 2), Scale(8, 1, 2), Scale(1, 16, 2), Scale(4, 1, 2), Scale(8, 1, 2, False),
-          Scale(8, 1, 4), Scale(8, 1, 99), Scale(1, 4, 2), Scale(2, 1, 2), Scale(1, 1, 2), Scale(8, 1, 99, False),
-          Scale(1, 1, 2, False), Scale(1, 1, 99, False))
+SCALES = (
+    Scale(8, 4, 2), Scale(2, 4, 2), Scale(8, 4, 2, filled=True), Scale(2, 4, 2, filled=True), Scale(8, 1, 2),
+    Scale(1, 16, 2), Scale(4, 1, 2), Scale(8, 1, 2, False), Scale(8, 1, 4), Scale(8, 1, 99), Scale(1, 4, 2),
+    Scale(1, 4, 2, filled=True), Scale(2, 1, 2), Scale(1, 1, 2), Scale(8, 1, 99, False), Scale(1, 1, 2, False),
+    Scale(1, 1, 99, False),
+)
 
 BASE = {field.name for field in dataclasses.fields(PreTrainedConfig)}
 
@@ -52,14 +57,16 @@ QUERIES = re.compile(r"^num_queries$|num_object_queries|num_query_tokens|num_den
 POSITION = re.compile(r"^max.*position|^n_positions$|^n_ctx$|context_length|^max_seq|^max_.*length$|^seq_len")
 WINDOW = re.compile(r"^(sliding_window|attention_window|local_attn_chunk|lsh_attn_chunk|attention_chunk_size)")
 IMAGE = re.compile(r"image_size$|^img_size$|^pretrain_image_size$|^input_size$")
+FEATURES = re.compile(r"feature_sizes$")          # of an image
 HEADS = re.compile(r"(^|_)n?_?heads?(_per_stage)?$|num_query_groups|num_key_value_heads|mamba_ngroups|^n_kv_heads$")
 PER_HEAD = re.compile(r"head_?dim|^d_kv$|^d_head$|head_size$|key_dim$|value_dim$|rotary_dim|lora_rank|mrope|qk_")
 WIDTH = re.compile(
     r"hidden|embed|intermediate|ffn|mlp|inner|model|channel|feature|latent|bottleneck|rank|state|dim|width|filter|^d_|"
     r"^n_embd|units|proj|pooler|conv_dim|lstm|n_inner|_size$")
 NOT_WIDTH = re.compile(
-    r"patch|tubelet|kernel|stride|window|image|vocab|chunk|block|batch|mel|bins|num_pos|groups|padding|dilation|queue|ratio|factor|"
-    r"_layers|layer_|input_dim|input_size|feature_size|feat_size|in_feat|positions?_embeddings|mask_|num_channels|voxel|bucket|shrink|init|max_|sampl|conv_kernel_dim|pool_size")
+    r"patch|tubelet|kernel|stride|window|image|vocab|chunk|block|batch|mel|bins|num_pos|groups|padding|dilation|queue|"
+    r"ratio|factor|_layers|layer_|input_dim|input_size|feature_size|feat_size|in_feat|positions?_embeddings|mask_|"
+    r"num_channels|voxel|bucket|shrink|init|max_|sampl|conv_kernel_dim|pool_size")
 INDICES = re.compile(r"ind(ex|ice)e?s$|layer_ids$|layers_idx|^out_indices$|attention_blocks$|_idxs$")
 
 
@@ -76,6 +83,8 @@ def shrink(config: PreTrainedConfig, scale: Scale) -> PreTrainedConfig:
     text, vision = getattr(small, "text_config", None), getattr(small, "vision_config", None)
     for part in walk(small):
         _mend_rotation(part)
+        if scale.filled:
+            _fill(part)
     if text is not None and vision is not None:       # defaults are of checkpoints of different sizes
         if hasattr(vision, "out_hidden_size"):
             vision.out_hidden_size = text.hidden_size
@@ -92,6 +101,29 @@ def _mend_rotation(config: Any) -> None:
     head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     half = int(head * config.rope_parameters.get("partial_rotary_factor", 1.0)) // 2
     config.rope_parameters["mrope_section"] = [half - 2 * (half // 3), half // 3, half // 3]
+
+
+# What some classes leave open though their models need it.
+OPEN: dict[str, Callable[[Any], Any]] = {
+    "head_dim": lambda config: config.hidden_size // config.num_attention_heads,
+    "num_key_value_heads": lambda config: config.num_attention_heads,
+    "layer_types": lambda config: ["full_attention"] * config.num_hidden_layers,
+    "mlp_layer_types": lambda config: ["dense"] * config.num_hidden_layers,
+    "prediction_length": lambda config: 8,
+    "context_length": lambda config: 16,
+    "pad_token_id": lambda config: 1,
+    "mask_token_id": lambda config: 2,
+    "vocabulary_map": lambda config: {"<image>": 8},
+}
+
+
+def _fill(config: Any) -> None:
+    for name, value in OPEN.items():
+        if getattr(config, name, 0) is None:
+            try:
+                setattr(config, name, value(config))
+            except (AttributeError, TypeError):       # it lacks what the value is made of
+                continue
 
 
 class _Shrink:
@@ -116,7 +148,8 @@ class _Shrink:
             elif isinstance(value, PreTrainedConfig):
                 given[field.name] = self.config(value)
             elif field.default is None and derived is not None and value == getattr(derived, field.name, None) \
-                    and not isinstance(value, dict) and not TOKEN.search(field.name) and field.name != "vocab_size":
+                    and not isinstance(value, dict) and not TOKEN.search(field.name) and field.name != "vocab_size" \
+                    and not (self.scale.filled and isinstance(value, (list, tuple))):
                 continue
             elif field.name not in BASE or TOKEN.search(field.name):
                 given[field.name] = self._field(config, field.name, value, layers, kept)
@@ -173,6 +206,10 @@ class _Shrink:
                 return min(value, most)
         if POSITION.search(name):
             return min(value, 64 if "source" in name else POSITIONS)
+        if FEATURES.search(name):
+            image = getattr(getattr(config, "backbone_config", config), "image_size", None)
+            side = image[0] if isinstance(image, (list, tuple)) else image
+            return value * _image(config) // side if scale.images and isinstance(side, int) else value
         if IMAGE.search(name):
             return min(value, _image(config)) if scale.images else value
         if HEADS.search(name):

@@ -124,8 +124,9 @@ class Maker:
     # -- sounds and series -------------------------------------------------------------
 
     def spectrogram(self) -> Iterator[torch.Tensor]:
-        bins = self.number("num_mel_bins", "n_mels", "input_feat_per_channel", "num_mel_filters", "input_feat_size",
-                           "mel_bins", "input_dim", "input_size", "feature_size", default=80)
+        bins = self.number("feature_projection_input_dim", "num_mel_bins", "n_mels", "input_feat_per_channel",
+                           "num_mel_filters", "input_feat_size", "mel_bins", "input_dim", "input_size", "feature_size",
+                           default=80)
         positions = self.number("max_source_positions", "max_position_embeddings", default=0,
                                 near=("max_source_positions",))
         longest = self.number("max_length", "spec_size", default=64, near=("num_mel_bins",))
@@ -215,7 +216,8 @@ MAKERS: dict[str, Callable[[Maker], Any]] = {
     "noise_embeds": Maker.hidden,
     "past_values": of_one(Maker.past),
     "past_observed_mask": of_one(lambda m: torch.ones_like(m.past())),
-    "past_time_features": of_one(lambda m: torch.randn(m.batch, m.past().shape[1], 1)),
+    "past_time_features": of_one(lambda m: torch.randn(
+        m.batch, m.past().shape[1], m.number("num_time_features", default=1))),
     "past_values_padding": of_one(lambda m: torch.zeros(m.past().shape)),
     "freq": of_one(lambda m: torch.zeros(m.batch, 1, dtype=torch.long)),
     "states": of_one(lambda m: torch.randn(m.batch, SHORT, m.number("state_dim"))),
