@@ -14,7 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
-from monograph.capture import blame, dynamic, handlers, higher_order, value_checks
+from monograph.capture import blame, dynamic, handlers, higher_order, packed, value_checks
 from monograph.capture.arrays import TracedArray, as_tensors
 from monograph.capture.attributes import attribute
 from monograph.capture.draws import REAL, DefaultGenerator
@@ -50,6 +50,7 @@ READS_INDICES = frozenset({torch.tensor_split, Tensor.tensor_split})
 
 # With oneDNN its derivative needs a workspace that fakes leave undefined.
 LSTM = torch.lstm
+RECURRENT = frozenset({torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu})
 
 # They run autograd's engine, which must see its own kernels.
 AUTOGRAD = frozenset({Tensor.backward, torch.autograd.grad, torch.autograd.backward})
@@ -84,6 +85,12 @@ class UserMode(TorchFunctionMode):
             return call_whole(self.tracer, func, str(func), args, kwargs)
         if func is Tensor.tolist:
             return self.tolist(args[0])
+        if func in packed.PACKED:
+            with self:
+                return packed.PACKED[func](self.tracer, *args)
+        if func in RECURRENT and packed.is_packed(args):
+            with compat.without_onednn():
+                return func(*args, **kwargs)
         if func is Tensor.numpy:
             return self.numpy(*args, **kwargs)
         if func is Tensor.register_hook:
