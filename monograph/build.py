@@ -96,6 +96,16 @@ def build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 def _build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options,
            request: Request) -> Entry:
     capture = capture_call(function, args, kwargs, options, request=request)
+    try:
+        return _compiled(function, capture, options, request)
+    except Exception:                    # without sizes that values tell there may be a program
+        if not capture.captured.told:
+            raise
+    capture = capture_call(function, args, kwargs, options, request=request, told=False)
+    return _compiled(function, capture, options, request)
+
+
+def _compiled(function: Callable[..., Any], capture: Capture, options: Options, request: Request) -> Entry:
     captured = capture.captured
     report = Report(captured, print_graph(captured.graph), len(capture.guard.facts), capture.traced.describe(),
                     seconds={"capture": capture.seconds})
@@ -128,19 +138,31 @@ def values_read(graph: Graph) -> dict[Any, str]:
     """The values that the trace read, by number: the user's line, and what it found there."""
     found = {}
     for node in graph.walk():
-        if node.op.name == "mono.expect":
-            then = ", ".join(map(str, node.attributes["value"]))
+        number = node.attributes.get("number")
+        if number is not None and number >= 0:
+            then = _read_then(node)
             line = linecache.getline(node.loc.file, node.loc.line).strip() if node.loc is not None else "a value"
             where = f" at {node.loc.short}" if node.loc is not None else ""
-            found[node.attributes["number"]] = f"`{line}`{where}: {then}"
+            found.setdefault(number, f"`{line}`{where}: {then}")
     return found
+
+
+def _read_then(node: Node) -> str:
+    """What the trace read, or took for granted of it."""
+    if node.op.name == "mono.require":
+        left, right = node.operands
+        return f"{left} {node.attributes['relation']} {right}"
+    if node.op.name == "mono.number":
+        return f"{node.attributes['symbol']} >= {node.attributes['lo']}"
+    return ", ".join(map(str, node.attributes["value"] if node.op.name == "mono.expect" else node.attributes["size"]))
 
 
 def capture_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options, *,
-    grad: bool | None = None, request: Request = NO_SYMBOLS,
+    grad: bool | None = None, request: Request = NO_SYMBOLS, told: bool = True,
 ) -> Capture:
-    """Trace one call and state what the trace took for granted. TraceFailed wraps what the user's program raises."""
+    """Trace one call and state what the trace took for granted; `told`: sizes that values decide may be symbols.
+    TraceFailed wraps what the user's program raises."""
     start = time.perf_counter()
     leaves = pytree.tree_leaves((args, kwargs))
     ambient = ambient_facts()
@@ -149,7 +171,7 @@ def capture_call(
         traced = Traced(function, reads)
         try:
             captured = trace(traced.call, args, kwargs, grad=grad, request=request, hooks=[reads],
-                             roots=[function, *leaves], derivative=_derivative, absence=_absence)
+                             roots=[function, *leaves], derivative=_derivative, absence=_absence, told=told)
             break
         except UnsupportedError:
             # Another thread that draws random numbers meanwhile looks like the program seeding the generator.

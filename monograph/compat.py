@@ -321,31 +321,51 @@ class _Sizes(ShapeEnv):
     """torch's record of what was asked about sizes. `asked(condition)` hears of every answer that holds for this call
     only, as a sympy condition."""
 
-    def __init__(self, asked: Callable[[Any], None]) -> None:
+    def __init__(self, asked: Callable[[Any], None], general: bool) -> None:
         super().__init__(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=True, duck_shape=False)    # 2.13
         self.asked = asked
         self.dims: dict[Any, Any] = {}         # sympy expression -> what the compiler writes for it
+        self.own: set[Any] = set()             # symbols that stay as they are, whatever is asked about them
+        self.general = general
 
     def _log_guard(self, prefix: str, g: Any, forcing_spec: bool) -> None:    # 2.13
         if prefix in ("eval", "runtime_assert"):
             self.asked(g)
 
+    def evaluate_sym_node(self, sym_node: Any, size_oblivious: bool = False,    # 2.13
+                          fallback_value: bool | None = None) -> Any:
+        """Where torch has an answer that does for every size, symbols of `own` need no other."""
+        if self.general and fallback_value is not None and not self.own.isdisjoint(sym_node.expr.free_symbols):
+            known = self._maybe_evaluate_static(sym_node.expr)
+            return fallback_value if known is None else known
+        return super().evaluate_sym_node(sym_node, size_oblivious, fallback_value)
+
+    def _set_replacement(self, a: Any, tgt: Any, msg: str) -> None:    # 2.13
+        if self.own.isdisjoint({a, *tgt.free_symbols}):
+            super()._set_replacement(a, tgt, msg)
+
     def _get_sloc(self, framework_loc: str | None = None) -> Any:    # 2.13, looks through the stack
         return SLoc("", "")
 
 
-def symbolic_fake_mode(asked: Callable[[Any], None], cached: bool) -> Any:
+def symbolic_fake_mode(asked: Callable[[Any], None], cached: bool, general: bool) -> Any:
     """Tensors without data whose sizes may be symbols; `asked` hears what is taken for granted of these.
 
-    `cached`: torch remembers results of ops, which costs more than it gives where there are symbols."""
-    mode = FakeTensorMode(shape_env=_Sizes(asked))
+    `cached`: torch remembers results of ops, which costs more than it gives where there are symbols.
+    `general`: of `own` symbols nothing is taken for granted where torch can do without."""
+    mode = FakeTensorMode(shape_env=_Sizes(asked, general))
     mode.cache_enabled = mode.cache_enabled and cached    # 2.13
     return mode
 
 
-def symbolic_size(mode: Any, name: str, value: int, lo: int, hi: int | None, dim: Any) -> Any:
-    """A SymInt called `name`, which in this call is `value`; the compiler writes `dim` for it."""
+def symbolic_size(mode: Any, name: str, value: int, lo: int, hi: int | None, dim: Any, own: bool = False) -> Any:
+    """A SymInt called `name`, which in this call is `value`; the compiler writes `dim` for it.
+
+    `own`: torch replaces neither it by others nor others by it, whatever it hears of them."""
     sizes, symbol = mode.shape_env, sympy.Symbol(name, positive=lo > 0 or None, nonnegative=True, integer=True)
+    if own:
+        sizes.own.add(symbol)
+        mode.cache_enabled = False             # torch's memory of results knows nothing of what was asked
     sizes.backed_var_to_val[symbol] = sympy.Integer(value)    # 2.13
     sizes.var_to_sources[symbol] = []
     sizes.var_to_range[symbol] = ValueRanges(lo, int_oo if hi is None else hi)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,15 +21,42 @@ from torch.utils import _pytree as pytree
 from monograph import compat
 from monograph.capture.captured import Binding, Captured
 from monograph.capture.guards import Text
-from monograph.ir.boundary import Boundary, Choice, Fresh, InputItself, InputView, Literal, Number, Result, Size
+from monograph.ir.boundary import (
+    Choice,
+    Fresh,
+    InputItself,
+    InputView,
+    Literal,
+    Number,
+    Result,
+    Size,
+    boundary_symbols,
+)
 from monograph.ir.edit import symbols_in
+from monograph.ir.graph import Value
 from monograph.ir.symbolic import Dim, Symbol
 from monograph.ir.types import TensorType
 
-__all__ = ["Finish", "finisher", "gatherer", "is_whole", "placer", "relayout", "reinterpret",
+__all__ = ["Finish", "Told", "finisher", "gatherer", "is_whole", "placer", "relayout", "reinterpret",
            "symbols_told", "write_back"]
 
 Finish = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Where a symbol is told: a dim of an input or output, or an output that holds it (`axis` None)."""
+
+    kind: str
+    number: int
+    axis: int | None
+
+    def __str__(self) -> str:
+        return f"{self.kind}[{self.number}].{'item()' if self.axis is None else f'size({self.axis})'}"
+
+    def read(self, values: Sequence[Any]) -> int:
+        value: torch.Tensor = values[self.number]
+        return int(value) if self.axis is None else value.size(self.axis)
 
 
 def finisher(captured: Captured) -> Finish:
@@ -57,7 +85,7 @@ def gatherer(captured: Captured) -> Callable[[Sequence[Any]], Any]:
 
 def _results(text: Text, captured: Captured) -> list[str]:
     boundary = captured.boundary
-    text.lines += [f"{name} = inputs[{number}].size({axis})" for name, (number, axis) in symbols_told(captured).items()]
+    text.lines += [f"{name} = {place}" for name, place in symbols_told(captured).items()]
     for write in boundary.writes:
         if write.grown:
             target = itself(text, captured.bindings[write.input])
@@ -71,31 +99,31 @@ def _results(text: Text, captured: Captured) -> list[str]:
     return [_name(text, result, captured, made) for result in boundary.results]
 
 
-def symbols_told(captured: Captured) -> dict[str, tuple[int, int]]:
-    """For each symbol that the boundary speaks of or tangents have, an input and dim that tell it."""
-    inputs = captured.graph.inputs
-    tangents = (value.type for value, binding in zip(inputs, captured.bindings) if binding.kind == "tangent")
-    sizes = (result.value for result in captured.boundary.results if isinstance(result, Size))
-    used = set().union(*(symbols_in((place.sizes, place.strides, place.offset))
-                         for place in _places(captured.boundary)), *map(symbols_in, (*tangents, *sizes)))
-    found: dict[str, tuple[int, int]] = {}
-    for number, (value, binding) in enumerate(zip(inputs, captured.bindings)):
-        if not isinstance(value.type, TensorType) or binding.kind == "tangent":
-            continue
-        for axis, dim in enumerate(value.type.shape):
-            if isinstance(dim, Symbol) and dim.name in used:
-                found.setdefault(dim.name, (number, axis))
+def symbols_told(captured: Captured) -> dict[str, Told]:
+    """For each symbol that the boundary speaks of or tangents have, what tells it."""
+    bindings = captured.bindings
+    tangents = [value.type for value, binding in zip(captured.graph.inputs, bindings) if binding.kind == "tangent"]
+    used = boundary_symbols(captured.boundary).union(*map(symbols_in, tangents))
+    inputs = [value if binding.kind != "tangent" else None for value, binding in zip(captured.graph.inputs, bindings)]
+    outputs: list[Value] = captured.graph.outputs
+    if captured.joint is not None:
+        outputs = outputs[:captured.joint.forward_outputs]
+    found: dict[str, Told] = {}
+    for kind, values in (("inputs", inputs), ("outputs", outputs)):
+        for number, value in enumerate(values):
+            for name, axis in _tells(value):
+                if name in used:
+                    found.setdefault(name, Told(kind, number, axis))
     return found
 
 
-def _places(boundary: Boundary) -> Iterator[Fresh | InputView]:
-    pending: list[Result] = [*boundary.results, *(move.place for move in boundary.relayouts)]
-    while pending:
-        result = pending.pop()
-        if isinstance(result, Choice):
-            pending += [result.otherwise, *(other for _, other in result.alternatives)]
-        elif isinstance(result, (Fresh, InputView)):
-            yield result
+def _tells(value: Value | None) -> Iterator[tuple[str, int | None]]:
+    """The symbols that a tensor shows, with the dim that does; None: it holds the number."""
+    if value is None or not isinstance(value.type, TensorType):
+        return
+    if value.node is not None and value.node.op.name == "mono.scalar" and isinstance(value.node.operands[0], Symbol):
+        yield value.node.operands[0].name, None
+    yield from ((dim.name, axis) for axis, dim in enumerate(value.type.shape) if isinstance(dim, Symbol))
 
 
 def _numbers(text: Text, dims: tuple[Dim, ...]) -> str:

@@ -22,8 +22,10 @@ from monograph.backend import Half, Run, compile_graph
 from monograph.capture.captured import Captured
 from monograph.config import Options
 from monograph.dispatch import Call
+from monograph.errors import UnsupportedError
 from monograph.ir.boundary import Fresh, InputView
-from monograph.results import Finish, gatherer, placer, symbols_told
+from monograph.ir.edit import symbols_in
+from monograph.results import Finish, Told, gatherer, placer, symbols_told
 from monograph.runtime.held import numbers
 from monograph.second_order import Again, refusal
 
@@ -46,12 +48,12 @@ class Plan:
     differentiable: list[int]                 # results that require grad, in order
     written: set[int]
     weights: list[Any]                        # per forward input: the tensor, None for an argument
-    symbols: dict[str, tuple[int, int]]       # name -> forward input and dim that tell it
+    symbols: dict[str, Told]                  # what tells the symbols of results and tangents
     again: Again
 
-    def numbers(self, inputs: Sequence[Any]) -> dict[str, int]:
-        """The symbols of a call."""
-        return {name: inputs[number].size(axis) for name, (number, axis) in self.symbols.items()}
+    def numbers(self, kind: str, values: Sequence[Any]) -> dict[str, int]:
+        """The symbols of a call that its inputs tell, or its outputs."""
+        return {name: told.read(values) for name, told in self.symbols.items() if told.kind == kind}
 
 
 @dataclass
@@ -95,8 +97,8 @@ def differentiable(
     written = {write.input for write in captured.boundary.writes}
     order = sorted(joint.tangents)
     again = Again(captured, parts.forward, order)
-    tangent_types = [value.type if source.kind == "tangent" else None
-                     for value, source in zip(parts.backward.inputs, parts.backward_inputs)]
+    given = {result: captured.graph.inputs[position].type for result, position in joint.tangents.items()}
+    tangent_types = [given[source.position] if source.kind == "tangent" else None for source in parts.backward_inputs]
     forward = halves["forward"] = compile_graph(parts.forward, options, written=written, again=True)
     backward = halves["backward"] = compile_graph(parts.backward, options)
     plan = Plan(forward.run, backward.run, place, parts.backward_inputs, tangent_types, parts.gradients,
@@ -109,7 +111,7 @@ def differentiable(
     def call(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         inputs = gather(leaves)
         with torch.inference_mode(False):
-            symbols = plan.numbers(inputs)
+            symbols = plan.numbers("inputs", inputs)
             made = [leaf.make(symbols) for leaf in plan.leaves]
         box = Box(plan, inputs, leaves, made, symbols)
         sources = [box.inputs[number] for number in plan.gradients] + made
@@ -139,7 +141,7 @@ class _Node(torch.autograd.Function):
         results = box.results = plan.place(inputs, outputs, box.leaves)
         for leaf, made in zip(plan.leaves, box.made):
             _fill(results, leaf.position, made)
-        ctx.plan, ctx.symbols = plan, box.symbols
+        ctx.plan, ctx.symbols = plan, {**box.symbols, **plan.numbers("outputs", outputs)}
         ctx.arguments = [weakref.ref(tensor) for tensor, weight in zip(inputs, plan.weights) if weight is None]
         ctx.set_materialize_grads(False)
         # A new leaf counts its writes by itself: it is saved beside its content, to be checked with it.
@@ -182,6 +184,9 @@ def _new_leaf(captured: Captured, position: int, parts: Partition) -> NewLeaf:
     """Where the gradient goes that the joint graph computes for a result."""
     result = captured.boundary.results[position]
     assert isinstance(result, Fresh | InputView)
+    told = symbols_told(captured)
+    if any(told[name].kind == "outputs" for name in symbols_in((result.sizes, result.strides))):
+        raise UnsupportedError("a new leaf has a size that values decide")
     kind, number = ("output", result.output) if isinstance(result, Fresh) else ("input", result.input)
     saved = any((source.kind, source.position) == (kind, number) for source in parts.backward_inputs)
     return NewLeaf(position, result.sizes, result.strides, result.dtype, result.parameter, saved)

@@ -65,7 +65,7 @@ def test_a_value_read_is_named_with_its_line(monkeypatch, capsys):
             torch.testing.assert_close(fast(x), masked(x))
     line = line_of(masked, "return")
     first, second = map(str, fast.recompiles)
-    assert first == f"`return y[y > 1].sum() + len(y[y < 0])` at {HERE}:{line}: 2 -> 1"
+    assert first == f"`return y[y > 1].sum() + len(y[y < 0])` at {HERE}:{line}: 1 -> 0"
     assert "; or " in second and f"{HERE}:{line}" in second
     assert f"recompiling masked: {first}" in capsys.readouterr().err
 

@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 import monograph
 from benchmarks.zoo.models import Instance, NotBuilt, make, run
 from monograph.api import dispatcher_of
+from monograph.ops.own import reads_value
 from monograph.ops.text import parse
 from tests.compare import assert_same
 
@@ -89,7 +90,7 @@ def _count(compiled: Any, outcome: Outcome) -> None:
     if dispatcher.entries:
         nodes = list(parse(dispatcher.entries[-1].report.text).walk())
         outcome.nodes = len(nodes)
-        outcome.reads = sum(node.op.name == "mono.expect" for node in nodes)
+        outcome.reads = sum(map(reads_value, nodes))
         outcome.regions = sum(bool(node.regions) for node in nodes)
 
 

@@ -15,7 +15,7 @@ again (`mono.number`), unless a saved value or a tangent tells them by its shape
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -24,6 +24,7 @@ from monograph.errors import UnsupportedError
 from monograph.ir.edit import copy_node, symbols_in, symbols_read, symbols_told, tellers
 from monograph.ir.graph import Graph, Node, Source, Value
 from monograph.ir.op import Trait
+from monograph.ir.symbolic import Dim, Symbol
 from monograph.ir.types import ScalarType, TensorType, Type
 from monograph.ops.build import Builder
 
@@ -68,7 +69,7 @@ def split(captured: Captured) -> Partition:
     ahead = flow.behind(results)
     for node in graph.nodes:
         if node.op.has(Trait.RANDOM) or (not node.is_pure and not flow.reads(node, tangents)):
-            ahead |= flow.behind(node.reads) | {node}
+            ahead |= flow.needs(node) | {node}
     gradients = {position: graph.outputs[output] for position, output in sorted(joint.gradients.items())}
     leaves = [graph.outputs[output] for _, output in sorted(joint.leaf_gradients.items())]
     outputs = [joint.gradients[position] for position in gradients]
@@ -88,7 +89,8 @@ class _Flow:
     """What the nodes of a graph need: values, and symbols that other nodes tell."""
 
     def __init__(self, graph: Graph) -> None:
-        self.tellers = {symbol: _maker(value) for value, symbols in tellers(graph).items() for symbol in symbols}
+        self.tellers = {symbol: _maker(value) for value, symbols in tellers(graph, joint=True).items()
+                        for symbol in symbols}
         self.symbols = set(self.tellers).union(*(symbols_in(value.type) for value in graph.inputs))
 
     def before(self, node: Node) -> Iterator[Node]:
@@ -110,6 +112,11 @@ class _Flow:
                 found.add(node)
                 stack.extend(self.before(node))
         return found
+
+    def needs(self, node: Node) -> set[Node]:
+        """The nodes that `node` depends on."""
+        made = list(self.before(node))
+        return self.behind(result for other in made for result in other.results).union(made)
 
     def between(self, known: Container[Value], ahead: set[Node], values: Iterable[Value]) -> set[Node]:
         """The nodes that lead from known values to `values`; symbols that nodes of `ahead` tell are known too."""
@@ -204,13 +211,18 @@ def _build(
     later = flow.between(given | {graph.inputs[position] for position in tangents}, ahead, [*wanted, *read]) | {*acts}
     given_types = [*(value.type for value in backward.inputs), *(graph.inputs[position].type for position in tangents)]
     needed = flow.symbols & set().union(*map(symbols_read, later), *map(symbols_in, given_types))
-    told = [*given_types, *(value.type for node in later for value in node.results)]
+    shown = set().union(*map(symbols_told, given_types))
+    for value in backward.inputs:
+        value.type = _loose(value.type, shown, backward)
+    tellers = {node for node in flow.tellers.values() if node in later}
+    told = shown.union(*(symbols_told(value.type) for node in tellers for value in node.results))
     numbers = {value.type.symbol: value for value in saved if isinstance(value.type, ScalarType)}
-    _save_symbols(graph, partition, replayed, numbers, needed.difference(*map(symbols_told, told)))
+    _save_symbols(graph, partition, replayed, numbers, needed - told)
     for position, result in tangents.items():
         value = graph.inputs[position]
         partition.backward_inputs.append(BackwardInput("tangent", result))
-        replayed[value] = backward.add_input(value.type, value.name, Source("tangent", str(result)))
+        replayed[value] = backward.add_input(_loose(value.type, shown, backward), value.name,
+                                             Source("tangent", str(result)))
     _copy(graph, backward, replayed, later)
     backward.outputs = [replayed[value] for value in wanted]
     partition.gradients = [number[graph.inputs[position]] for position in gradients]
@@ -242,6 +254,21 @@ def _copy(source: Graph, target: Graph, known: dict[Value, Value], wanted: Conta
     for node in source.nodes:
         if node in wanted:
             target.append(copy_node(node, known))
+
+
+def _loose(type: Type, shown: Collection[str], graph: Graph) -> Type:
+    """The type of an input, with symbols of its own for sizes of which not all symbols are shown by inputs."""
+    if not isinstance(type, TensorType) or symbols_in(type) <= set(shown):
+        return type
+    shape: list[Dim] = []
+    for dim in type.shape:
+        if symbols_in(dim) <= set(shown):
+            shape.append(dim)
+        else:
+            symbol = Symbol(f"given{len(graph.symbols)}")
+            graph.symbols[symbol.name] = symbol
+            shape.append(symbol)
+    return TensorType(type.dtype, tuple(shape), type.device)
 
 
 def _with_strides(type_: TensorType) -> TensorType:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from monograph import compat, errors
-from monograph.capture import blame, handlers, number_calls
+from monograph.capture import blame, handlers, number_calls, sizes
 from monograph.capture.captured import Binding
 from monograph.capture.checks import REPLAY
 from monograph.capture.draws import Draws
@@ -157,6 +157,11 @@ class Asking:
     def add_result(self, fake: torch.Tensor, value: Value, frozen: tuple[str, Any] | None = None) -> None:
         """A fake whose storage holds `value`; `frozen`: as `Storage` has it."""
         self.memory.add(fake, value).frozen = frozen
+
+    def size(self, number: TracedNumber) -> Any:
+        """A traced number as torch functions take it that want no tensor: an integer as a symbol where that can be."""
+        found = sizes.number(self, number.tensor) if number.kind is int else NotImplemented      # type: ignore[arg-type]
+        return self.ask(number.tensor) if found is NotImplemented else found
 
     # -- checks ------------------------------------------------------------------------
 

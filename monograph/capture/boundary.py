@@ -31,6 +31,7 @@ from monograph.ir.boundary import (
     Result,
     Size,
     Write,
+    boundary_symbols,
 )
 from monograph.ir.edit import symbols_in, symbols_read, tellers
 from monograph.ir.graph import Graph, Value
@@ -66,6 +67,7 @@ class Seal:
                 boundary.writes.append(Write(storage.input, self.output(storage.value, strides), grown))
         for entry in moved:
             boundary.relayouts.append(Relayout(self.tracer.identity(entry), self.place(entry.fake, -1)))
+        self._tell(boundary_symbols(boundary))
         return boundary
 
     def _standing(self, leaf: Any) -> Any:
@@ -74,6 +76,14 @@ class Seal:
             return leaf
         fake = self.tracer.lift(leaf)
         return leaf if id(fake) in self.tracer.by_fake else fake
+
+    def _tell(self, names: set[str]) -> None:
+        """Hand out the symbols that values of the program tell, unless the size of an output does."""
+        shown = {size for value in self.tracer.graph.outputs for size in value.tensor.shape}
+        for name in sorted(names & self.tracer.sizes.told.keys()):
+            symbol = self.tracer.graph.symbols[name]
+            if symbol not in shown:
+                self.output(self.tracer.record.emit("mono.scalar", symbol, dtype=torch.int64, sizes=()), ())
 
     def _moved(self, entry: Any) -> bool:
         return compat.storage_id(entry.fake) != entry.home or Layout.of(entry.fake).key != entry.layout.key
@@ -250,7 +260,7 @@ def remove_dead(graph: Graph) -> set[int]:
     """Drop nodes that nobody reads; random draws and checks stay. Positions of the dropped ones."""
     live: set[Value] = set(graph.outputs)
     symbols = set().union(*(symbols_in(value.type) for value in graph.outputs))
-    tells = tellers(graph)
+    tells = tellers(graph, joint=True)
     kept, dropped = [], set()
     for position in range(len(graph.nodes) - 1, -1, -1):
         node = graph.nodes[position]

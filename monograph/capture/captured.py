@@ -84,7 +84,8 @@ class JointInfo:
 @dataclass
 class Captured:
     """`gradients`: tensors whose `.grad` the program read, and what it was.
-    `lying`: the tensors whose sizes are symbols; `asked`: the answers about them that the program rests on."""
+    `lying`: the tensors whose sizes are symbols; `asked`: the answers about them that the program rests on;
+    `told`: there are sizes that values of the program tell."""
 
     graph: Graph
     boundary: Boundary
@@ -93,6 +94,7 @@ class Captured:
     gradients: list[tuple[torch.Tensor, torch.Tensor | None]] = field(default_factory=list)
     lying: list[Lying] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
+    told: bool = False
 
     def __str__(self) -> str:
         return print_graph(self.graph)

@@ -2,11 +2,13 @@
 
     int -> int        SymInt -> ir.symbolic expression
     sympy condition -> Condition        text of Python over the symbols' names
+                    -> Relation*        (Dim, sign, Dim)
 """
 
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +20,8 @@ from monograph.ir import symbolic
 from monograph.ir.symbolic import Dim, Maximum, Minimum, Quotient, Remainder, Sum, Symbol, maximum, minimum
 
 __all__ = [
-    "SYMBOLIC", "Condition", "condition", "dim", "dims", "encoded", "hint", "is_symbolic", "key_of", "of_sympy",
-    "size_of",
+    "SYMBOLIC", "Condition", "Relation", "condition", "dim", "dims", "encoded", "hint", "is_symbolic", "key_of",
+    "of_sympy", "relations", "size_of",
 ]
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -152,3 +154,31 @@ def condition(asked: Any, known: dict[Any, Dim]) -> Condition:
                                       why="no comparison of sizes says the same")
     left, right = (of_sympy(argument, known) for argument in asked.args)
     return Condition(f"{left} {RELATIONS[kind]} {right}", symbolic.free_symbols(left) | symbolic.free_symbols(right))
+
+
+Relation = tuple[Dim, str, Dim]
+INVERSE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+HOLDS: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def relations(asked: Any, known: dict[Any, Dim], numbers: Mapping[str, int], holds: bool = True) -> list[Relation]:
+    """Relations that hold for `numbers` and from which a sympy condition follows (without `holds`: its negation);
+    UnsupportedError where it is none on integers."""
+    kind = type(asked).__name__
+    if kind == "Not":
+        return relations(asked.args[0], known, numbers, not holds)
+    if kind in JOINED:
+        parts = [relations(argument, known, numbers, holds) for argument in asked.args]
+        if (kind == "And") == holds:
+            return [relation for part in parts for relation in part]
+        return next(part for part in parts if all(_holds(relation, numbers) for relation in part))
+    if kind not in RELATIONS:
+        raise errors.UnsupportedError(f"a condition on sizes known only at run time ({asked})")
+    left, right = (of_sympy(argument, known) for argument in asked.args)
+    return [(left, RELATIONS[kind] if holds else INVERSE[RELATIONS[kind]], right)]
+
+
+def _holds(relation: Relation, numbers: Mapping[str, int]) -> bool:
+    left, sign, right = relation
+    return HOLDS[sign](symbolic.evaluate(left, numbers), symbolic.evaluate(right, numbers))

@@ -31,7 +31,7 @@ from monograph.capture.plain_ints import plain_ints
 from monograph.capture.regions.errors import Asked, Fork, Numbers, Unmergeable, Whole, forget, let_go, swallowed
 from monograph.capture.regions.operators import RegionOperators
 from monograph.capture.state import Snapshot, clear_caches, outlived, reset_tensors
-from monograph.capture.symbols import Request, SizesDiffer, refined
+from monograph.capture.symbols import Origin, Request, SizesDiffer, refined
 from monograph.capture.tracer import Tracer
 from monograph.capture.tree import is_size
 from monograph.ir.graph import Source, Value
@@ -40,22 +40,24 @@ __all__ = ["argument_path", "trace"]
 
 Hook = AbstractContextManager[Any]
 Derivative = Callable[..., dict[Value, Value]]
+LEARNT = 4       # attempts after which no number that a value tells is a symbol
 
 
 def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *, grad: bool | None = None,
           request: Request = MappingProxyType({}), hooks: Sequence[Hook] = (), roots: Sequence[Any] | None = None,
-          derivative: Derivative | None = None, absence: Any = None) -> Captured:
+          derivative: Derivative | None = None, absence: Any = None, told: bool = True) -> Captured:
     """Capture one call of `fn(*args, **kwargs)` as one graph.
 
     `grad`: capture forward and backward together (None: when grad mode is on and something requires grad).
-    `request`: sizes that are symbols; the others are those of the example. `hooks` are entered around the user's code.
+    `request`: sizes that are symbols; the others are those of the example, or, with `told`, symbols that values tell.
+    `hooks` are entered around the user's code.
     `derivative`: of a region (see `regions.gradient`); without it, programs with regions have no backward.
     `absence(graph, gradient)`: a flag of gradients that a call may not have.
     `roots`: objects that tensors are named after and that must be left as found (None: `fn` and the arguments).
     Raises DataDependentError, UnsupportedError, DeviceError, or what the program itself raises. Torch and
     Python are left as they were found.
     """
-    plan = _Plan(request)
+    plan = _Plan(request, numeric=frozenset() if told else None)
     handled = sys.exc_info()[1]         # the caller's
     with plan.conversions:
         while True:
@@ -67,6 +69,7 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                 plan.flat.add(restart.storage_id)
             except SizesDiffer as differ:
                 plan.request = differ.request
+                plan.learn_numbers()
             except Asked as asked:
                 plan.conversions.convert(asked.code)
             except Numbers:
@@ -77,10 +80,9 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                 plan.fork(fork.site)
             except Exception as error:
                 # A traced number is no int: code that looks closely may mind.
-                if isinstance(error, errors.MonographError) or plan.read_numbers or not plan.numbers:
-                    if not plan.know_better():
+                if not plan.know_better():
+                    if isinstance(error, errors.MonographError) or plan.read_numbers or not plan.numbers:
                         raise
-                else:
                     plan.read_numbers = True
             except Unmergeable as why:
                 if why.site is None or plan.forks.get(why.site) == sys.maxsize:
@@ -104,14 +106,27 @@ class _Plan:
     read_numbers: bool = False                          # integers are read from this call
     numbers: int = 0                                    # traced numbers made by the last attempt
     conversions: Conversions = field(default_factory=Conversions)
+    numeric: frozenset[Origin] | None = frozenset()     # symbols told by values that are to be numbers (None: all)
+    general: bool = True                                # sizes that values tell are asked about only where torch must
+    learnt: int = 0                                     # attempts that have added to those
     sizes: Any = None                                   # those of the last attempt
 
     def know_better(self) -> bool:
-        """Whether an attempt that failed has found how symbols are tied: the next one begins with that."""
+        """Whether the attempt after one that failed may do better: it begins with how symbols were found to be tied;
+        those that values tell are taken for what they are in this call, or are none."""
         tied = self.sizes.tied()
         if tied:
             self.request = refined(self.request, tied)
-        return bool(tied)
+        elif self.sizes.told:
+            self.numeric = self.numeric if self.general else None
+            self.general = False
+        return bool(tied or self.sizes.told)
+
+    def learn_numbers(self) -> None:
+        """What the last attempt needed the numbers of."""
+        if self.sizes.pinned and self.numeric is not None:
+            self.learnt += 1
+            self.numeric = self.numeric | self.sizes.pinned if self.learnt < LEARNT else None
 
     def fork(self, site: Any) -> None:
         """Give up on a region for a statement: of a loop for its first iteration, then the second, then all."""
@@ -137,7 +152,8 @@ class _Attempt:
         def binding_of(binding: Binding) -> Any:          # not of `self`: no cycle keeps fakes alive
             return binding.resolve(leaves)
 
-        self.tracer = Tracer(plan.flat, self.names.source, binding_of, plan.request)
+        self.tracer = Tracer(plan.flat, self.names.source, binding_of, plan.request, plan.numeric,
+                             plan.general)
         plan.sizes = self.tracer.sizes
         self.tracer.derivative = derivative
         self.tracer.absence = absence
@@ -184,8 +200,7 @@ class _Attempt:
                 stack.enter_context(lending(tracer))
                 stack.enter_context(uncompiled())
                 stack.enter_context(tracer.backward_hooks.watching())
-                if self.plan.request:
-                    stack.enter_context(plain_ints())
+                stack.enter_context(plain_ints())
                 for hook in self.hooks:
                     stack.enter_context(hook)
                 result = self._call(args, kwargs)
@@ -241,7 +256,8 @@ class _Attempt:
         if joint is not None:
             joint.backward_start -= sum(position < joint.backward_start for position in removed)
         return Captured(tracer.graph, boundary, tracer.bindings, joint, list(tracer.gradients.values()),
-                        list(tracer.sizes.lying.values()), tracer.sizes.asked)
+                        list(tracer.sizes.lying.values()), tracer.sizes.asked,
+                        bool(tracer.sizes.told))
 
 
 def argument_path(path: str) -> str:

@@ -21,7 +21,7 @@ import torch
 from monograph import compat
 from monograph.capture import by_example
 from monograph.capture.dims import hint
-from monograph.capture.layout import Layout
+from monograph.capture.layout import Layout, is_empty
 
 __all__ = ["check"]
 
@@ -90,7 +90,7 @@ def _is_usual(tensors: list[torch.Tensor], rest: list[Hashable]) -> bool:
     first = tensors[0].dtype
     if first is not torch.float32 and first is not torch.float64:
         return False
-    if any(x.dtype is not first or x.numel() == 0 for x in tensors):
+    if any(x.dtype is not first or is_empty(x) for x in tensors):
         return False
     return all(not isinstance(x, float) or abs(x) <= LARGEST_F32 or x - x != 0 for x in rest)
 
@@ -110,7 +110,7 @@ def _has_out(func: Any) -> bool:
 
 
 def _emptiness(x: torch.Tensor) -> Hashable:
-    return tuple(map(hint, x.shape)) if x.numel() == 0 else None
+    return tuple(map(hint, x.shape)) if is_empty(x) else None
 
 
 def _run(func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]) -> None:

@@ -21,9 +21,11 @@ from monograph.capture.draws import REAL, DefaultGenerator
 from monograph.capture.functions import Allowed, call_whole, gives_number
 from monograph.capture.histories import cut
 from monograph.capture.inputs import flat_like
+from monograph.capture.layout import Layout
 from monograph.capture.literals import BUILDERS, built
 from monograph.capture.number import as_operands, number_dtype, takes_float
 from monograph.capture.regions.errors import Asked
+from monograph.capture.size_arguments import as_sizes
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -42,6 +44,7 @@ LEAVES_TORCH: dict[Any, str] = {
 SHOWN = frozenset({Tensor.__format__, Tensor.__repr__})      # in an f-string of converted code they need no values
 
 GIVES_NUMBER = frozenset({Tensor.item, torch.equal, Tensor.equal, torch.allclose, Tensor.allclose})
+LISTED = 64        # elements of a tensor of which each may be a number of the program
 INDEXING = frozenset({Tensor.__getitem__, Tensor.__setitem__})
 INDEX_DTYPES = frozenset({torch.int64, torch.int32, torch.int16, torch.int8})
 
@@ -106,6 +109,7 @@ class UserMode(TorchFunctionMode):
         if takes_float(func, args, kwargs) and not (self.tracer.in_region or self.tracer.backward_hooks.in_backward):
             self.tracer.record.loc = blame.location(blame.user_frame(3))
             return call_whole(self.tracer, func, func.__name__, args, kwargs)
+        args, kwargs = as_sizes(self.tracer, func, args, kwargs)
         args, kwargs = as_operands(self.tracer, func, args, kwargs)
         if torch.is_grad_enabled():
             args, kwargs = cut(self.tracer, args, kwargs)
@@ -219,6 +223,18 @@ class UserMode(TorchFunctionMode):
             return TracedArray(self.tracer, self.tracer.lift(tensor).detach())
 
     def tolist(self, tensor: torch.Tensor) -> Any:
-        with torch._C.DisableTorchFunction():
+        with torch._C.DisableTorchFunction(), torch.no_grad():
             self.tracer.record.loc = blame.location(blame.user_frame(3))
+            if isinstance(tensor, compat.FakeTensor) and Layout.of(tensor).is_static and tensor.numel() <= LISTED:
+                numbers = self.numbers(tensor.detach())
+                if numbers is not None:
+                    return numbers
             return self.tracer.ask_all(tensor)
+
+    def numbers(self, tensor: torch.Tensor) -> Any:
+        """The numbers in a traced tensor, in nested lists; None where it depends on no input, or holds complex ones."""
+        if number_dtype(tensor.dtype) is None or self.tracer.known(self.tracer.lift(tensor)) is not None:
+            return None
+        if not tensor.dim():
+            return self.number(Tensor.item, (tensor,), {})
+        return [self.numbers(entry) for entry in tensor.unbind()]

@@ -16,7 +16,7 @@ from monograph import compat
 from monograph.capture.dims import dims, hint, key_of
 from monograph.ir.symbolic import Expr, known_equal, maximum
 
-__all__ = ["Layout", "channels_last_strides", "contiguous_strides", "disjoint"]
+__all__ = ["Layout", "channels_last_strides", "contiguous_strides", "disjoint", "is_empty"]
 
 INT = int
 
@@ -42,6 +42,11 @@ def channels_last_strides(sizes: Any) -> tuple[int, ...] | None:
         return None
     batch, *space, channels = contiguous_strides((sizes[0], *sizes[2:], sizes[1]))
     return batch, channels, *space
+
+
+def is_empty(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has no elements in any call: sizes that are symbols are not asked for."""
+    return any(type(size) is INT and size == 0 for size in tensor.shape)
 
 
 def disjoint(a: Layout, b: Layout, base: Layout) -> bool:
@@ -160,13 +165,14 @@ class Layout:
         if offset != 0 or not self.is_backed:
             return False
         expected: Any = 1
+        empty: Any = 1           # as torch counts, for which no size is below 1
         for d in sorted(range(len(shape)), key=lambda d: (hint(self.strides[d]), hint(self.sizes[d]))):
             if shape[d] == 1:
                 continue
-            if not known_equal(steps[d], key_of(expected)) and not (
+            if not (known_equal(steps[d], key_of(expected)) or known_equal(steps[d], key_of(empty))) and not (
                     hint(self.strides[d]) == hint(expected) and bool(self.strides[d] == expected)):
                 return False
-            expected = expected * self.sizes[d]
+            expected, empty = expected * self.sizes[d], empty * larger(self.sizes[d], 1)
         return True
 
     @property

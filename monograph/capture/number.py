@@ -10,10 +10,13 @@ the tracer: see `tracer.Tracer.ask`.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from monograph.capture.blame import is_ours
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -57,10 +60,18 @@ def kind_of(value: Any) -> type | None:
     return type(value) if type(value) in DTYPES else None
 
 
+class Integer(int, torch.SymInt):        # type: ignore[misc]
+    """What a traced integer says it is."""
+
+
 class TracedNumber:
     """The number in `tensor`, a traced i64[], f64[] or bool[] that nobody writes to."""
 
     __slots__ = ("tensor", "tracer")
+
+    def __new__(cls, tracer: Tracer, tensor: torch.Tensor) -> TracedNumber:
+        """Torch would refuse an integer with `__torch_function__` where it takes several (`torch.zeros(n, 3)`)."""
+        return object.__new__(TracedNumber if tensor.dtype is torch.int64 else OtherNumber)
 
     def __init__(self, tracer: Tracer, tensor: torch.Tensor) -> None:
         self.tracer = tracer
@@ -69,6 +80,13 @@ class TracedNumber:
     @property
     def kind(self) -> type:
         return KINDS[self.tensor.dtype]
+
+    @property
+    def __class__(self) -> type:         # type: ignore[override]
+        """What isinstance asks for. Torch calls `__index__` of what is neither a number nor a SymInt."""
+        if self.tensor.dtype is torch.int64 and not is_ours(sys._getframe(1).f_code):
+            return Integer
+        return TracedNumber
 
     def _ask(self, *_: Any, **__: Any) -> Any:
         return self.tracer.ask(self.tensor)
@@ -322,6 +340,12 @@ class TracedNumber:
     def is_integer(self) -> Any:
         return self.of(lambda x: x == x.trunc(), self.to(float))
 
+
+class OtherNumber(TracedNumber):
+    """A traced f64[] or bool[]."""
+
+    __slots__ = ()
+
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Torch takes a number for a tensor that minds its own business; the function mode comes first."""
@@ -383,7 +407,7 @@ def _beside(tracer: Tracer, name: str, tensor: torch.Tensor, number: TracedNumbe
 
 def _plain(value: Any) -> Any:
     if isinstance(value, TracedNumber):
-        return value._ask()
+        return value.tracer.size(value)
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
         return type(value)(_plain(entry) for entry in value)
     if type(value) is dict:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph import compat
+from monograph.capture.layout import Layout
 from monograph.ir.graph import Value
 from monograph.ir.op import Op
 from monograph.ir.symbolic import evaluate as evaluate_dim
@@ -35,8 +36,8 @@ class Paths:
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer: Tracer = weakref.proxy(tracer)     # no cycle: fakes end with the trace
-        self.reads: list[tuple[Any, ...]] = []
-        self.locs: list[Any] = []
+        self.noted: list[Any] = []
+        self.count = 0                           # values read
         self.values: dict[Value, Any] = {}       # of the nodes evaluated so far
         self.symbols: dict[str, Any] = tracer.sizes.numbers
         self.done = 0                            # nodes of the graph that are
@@ -44,24 +45,34 @@ class Paths:
         self.drew = False                        # the last `run` did
 
     def can_read(self, tensor: torch.Tensor) -> bool:
-        """A few real numbers, outside of regions."""
-        tracer = self.tracer
-        if any(binding.kind == "tangent" for binding in tracer.bindings):
-            return False
-        return (not tracer.in_region and not tensor.dtype.is_complex and tensor.numel() <= LARGEST
-                and len(self.reads) < LONGEST)
+        """A few real numbers."""
+        return (self.can_run and not tensor.dtype.is_complex and Layout.of(tensor).numbers.numel <= LARGEST
+                and self.count < LONGEST)
+
+    @property
+    def can_run(self) -> bool:
+        """Outside of regions, and before a gradient is there that only a later call has."""
+        return not self.tracer.in_region and all(binding.kind != "tangent" for binding in self.tracer.bindings)
+
+    def note(self, found: Any) -> int:
+        """The number of something that later calls are compared with."""
+        self.noted.append(found)
+        return self.last
+
+    @property
+    def last(self) -> int:
+        return len(self.noted) - 1
 
     def read(self, tensor: torch.Tensor) -> torch.Tensor:
         """The numbers of a traced tensor in this call."""
         tracer = self.tracer
         value = tracer.memory.read(tensor)
-        real = self._evaluate(value)
+        real = self.evaluate(value)
         with compat.plain_torch():
             numbers = tuple(real.reshape(-1).tolist())
-        number = len(self.reads)
-        self.reads.append(numbers)
-        self.locs.append(tracer.record.loc)
-        tracer.record.node(table.lookup("mono.expect"), (value,), {"value": numbers, "number": number}, ())
+        self.count += 1
+        attributes = {"value": numbers, "number": self.note(numbers)}
+        tracer.record.node(table.lookup("mono.expect"), (value,), attributes, ())
         return real
 
     def run(self, op: Op, function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -85,12 +96,11 @@ class Paths:
             evaluate.bind_symbols(value, result, self.symbols)
         self.done = len(self.tracer.graph.nodes)
 
-    def _evaluate(self, value: Value) -> torch.Tensor:
+    def evaluate(self, value: Value) -> Any:
+        """What a value of the program is in this call."""
         with self._in_order():
             pass
-        found = self.values[value]
-        assert isinstance(found, torch.Tensor), value
-        return found
+        return self.values[value]
 
     @contextmanager
     def _in_order(self) -> Iterator[None]:

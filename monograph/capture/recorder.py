@@ -11,7 +11,8 @@ from monograph.capture.dims import dims, encoded
 from monograph.capture.layout import Layout
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.op import Op
-from monograph.ir.types import TensorType
+from monograph.ir.symbolic import Symbol
+from monograph.ir.types import ScalarType, TensorType, Type
 from monograph.ops import table
 from monograph.source import SourceLoc
 
@@ -29,7 +30,7 @@ class Recorder:
         self.graph = graph
         self.loc: SourceLoc | None = None
 
-    def node(self, op: Op, args: Sequence[Any], kwargs: Mapping[str, Any], types: Iterable[TensorType]) -> Node:
+    def node(self, op: Op, args: Sequence[Any], kwargs: Mapping[str, Any], types: Iterable[Type]) -> Node:
         """A node of `op` on `args` and `kwargs`, in which values stand where tensors stood."""
         operands, attributes = table.bind(op, [*map(encoded, args)], {name: encoded(kwargs[name]) for name in kwargs})
         return self.graph.append(Node(op, operands, attributes, types, loc=self.loc))
@@ -73,6 +74,11 @@ class Recorder:
         shape = value.tensor.shape
         return self.emit("aten.permute.default", value, tuple(order), sizes=[shape[d] for d in order],
                          dtype=value.tensor.dtype)
+
+    def number(self, value: Value, symbol: Symbol, number: int) -> None:
+        """Let the one integer in `value` tell `symbol`; `number`: of the read, for calls in which it is too small."""
+        attributes = {"symbol": symbol.name, "lo": symbol.lo, "number": number}
+        self.node(table.lookup("mono.number"), (value,), attributes, (ScalarType("int", symbol.name),))
 
     def clone(self, value: Value) -> Value:
         return self.emit("aten.clone.default", value, sizes=value.tensor.shape, dtype=value.tensor.dtype)

@@ -13,7 +13,7 @@ import torch
 from monograph import compat
 from monograph.capture import by_example
 from monograph.capture.dims import dims
-from monograph.capture.layout import Layout, channels_last_strides, contiguous_strides
+from monograph.capture.layout import Layout, channels_last_strides, contiguous_strides, is_empty
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -66,14 +66,18 @@ def constant_pad(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     """torch's fake kernel makes numbers of sizes that are symbols."""
     x, amounts = args[0], args[1]
     layout = Layout.of(x)
-    if layout.is_static or not layout.is_backed or len(amounts) % 2 or len(amounts) > 2 * x.dim():
+    if layout.is_static and all(type(amount) is int for amount in amounts) or not layout.is_backed:
         return NotImplemented
-    if 1 in layout.key[0] or layout.at_zero().whole[1] != dims(contiguous_strides(x.shape)):
+    if len(amounts) % 2 or len(amounts) > 2 * x.dim():
+        return NotImplemented
+    plain = layout.at_zero().whole[1] == dims(contiguous_strides(x.shape))
+    in_order = x.dim() not in (4, 5) and layout.order() == list(range(x.dim()))      # memory has no other format
+    if 1 in layout.key[0] or not (plain or in_order):
         return NotImplemented
     sizes = list(x.shape)
     for pair in range(len(amounts) // 2):
         sizes[-1 - pair] = sizes[-1 - pair] + amounts[2 * pair] + amounts[2 * pair + 1]
-    if any(size < 1 for size in sizes):
+    if any(size < (1 if type(size) is int else 0) for size in sizes):
         return NotImplemented
     return tracer.fresh(sizes, contiguous_strides(sizes), x.dtype)
 
@@ -92,7 +96,7 @@ def layer_norm(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     x, normalised = args[0], tuple(args[1])
     plain = all(t is None or (t.dtype == x.dtype and tuple(t.shape) == normalised) for t in args[2:4])
     outer = x.dim() - len(normalised)
-    if x.dtype not in FLOATS or not plain or not x.is_contiguous() or x.numel() == 0:
+    if x.dtype not in FLOATS or not plain or not x.is_contiguous() or is_empty(x):
         return NotImplemented
     if not normalised or tuple(x.shape[outer:]) != normalised:
         return NotImplemented

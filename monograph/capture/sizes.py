@@ -1,35 +1,52 @@
-"""Results whose sizes depend on values: `nonzero`, masks, `unique`.
+"""Numbers that values decide and that sizes are made of: symbols that the program itself tells.
 
-The op is recorded with symbols for such sizes, each of which is then read from this call (`paths`): what
-follows sees numbers, and a call in which a size differs is captured on its own.
+    %y: i64[v0, 2] = aten.nonzero.default(%x)                 the size of a result
+    %n: int(v1) = mono.number(%t; symbol=v1, lo=0, number=4)  an integer that Python uses as a size
+    mono.require(v0, v1; relation="<=", number=5)             what the trace took for granted
 
-    %y: i64[u0, 2] = aten.nonzero.default(%x)
-    %n: i64[] = mono.scalar(u0)
+The trace goes on with a size that in this call is what the values make it (`paths`). Of what is asked about it the
+program keeps the conditions: a call in which one does not hold raises WrongPath and is captured on its own. Where the
+very number is asked for, the trace starts again and has it (`Sizes.fixed`):
+
+    %y: i64[v0, 2] = aten.nonzero.default(%x)
+    %n: i64[] = mono.scalar(v0)
     mono.expect(%n, value=[3], number=0)
     %z: i64[3, 2] = mono.sized(%y, size=[3, 2], number=0)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from monograph import compat
-from monograph.capture import handlers
+from monograph import compat, errors
+from monograph.capture import blame, handlers
 from monograph.capture.call import flatten_result, result_type
-from monograph.capture.dims import dims
+from monograph.capture.dims import dims, key_of, relations
+from monograph.capture.layout import Layout
+from monograph.capture.recorder import Recorder
 from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.symbols import strides_of
+from monograph.ir import symbolic
 from monograph.ir.graph import Value
-from monograph.ir.symbolic import Symbol, symbols_of
-from monograph.ops import table
+from monograph.ir.symbolic import Dim, Symbol, free_symbols
+from monograph.ir.types import TensorType
+from monograph.ops import families, table
+from monograph.source import SourceLoc
 
 if TYPE_CHECKING:
     from monograph.capture.call import Call
     from monograph.capture.tracer import Tracer
 
-__all__ = ["are_new", "read"]
+__all__ = ["are_new", "number", "read", "require"]
 
+
+aten = torch.ops.aten
+
+
+# -- sizes of results ------------------------------------------------------------------------------
 
 def are_new(results: list[Any]) -> bool:
     """Whether a result, of an op that makes fresh ones, has a size that only the run knows."""
@@ -38,38 +55,192 @@ def are_new(results: list[Any]) -> bool:
 
 
 def read(tracer: Tracer, call: Call, result: Any) -> Any:
-    """Record `call`, whose fake result is `result`, and give it with the sizes of this call."""
+    """Record `call`, whose fake result is `result`, and give it with sizes that are symbols of the program's."""
     results = flatten_result(result)
-    types = [result_type(leaf) for leaf in results]
+    new = {name for leaf in results for size in (leaf.shape if isinstance(leaf, torch.Tensor) else ())
+           for name in free_symbols(key_of(size)) - tracer.sizes.numbers.keys()}
+    mask = _counted(call)
+    key = mask if mask is None or len(new) != 1 else tracer.sizes.alike.number(tracer.memory.read(mask))
+    known = tracer.sizes.counts.get(key)
+    fixed = known is None and tracer.sizes.fixed(tracer.record.loc)
+    if known is None and tracer.in_region:
+        raise Unmergeable("the size of a tensor depends on values in a branch or loop")
+    names: dict[str, Dim] = {name: known or _declare(tracer) for name in new}        # torch's symbol -> ours
+    types = [_renamed(result_type(leaf), names) for leaf in results]
     values = tracer.node(table.of_overload(call.func), tracer.encode(call.args), tracer.encode(call.kwargs), types)
-    found: dict[str, Symbol] = {}
-    for value in values:
-        for size in value.tensor.shape:
-            found.update(symbols_of(size))
-    for symbol in found.values():
-        _read(tracer, call, symbol)
-    made = [_sized(tracer, leaf, value) for leaf, value in zip(results, values, strict=True)]
+    if known is None:
+        _find(tracer, call, names, values, fixed)
+        if key is not None and not fixed:
+            tracer.sizes.counts[key] = next(iter(names.values()))
+    make: Callable[..., torch.Tensor] = _sized if fixed else _laid
+    made = [make(tracer, leaf, value, names) if isinstance(leaf, torch.Tensor) else leaf
+            for leaf, value in zip(results, values, strict=True)]
     return type(result)(made) if isinstance(result, (list, tuple)) else made[0]
 
 
-def _read(tracer: Tracer, call: Call, symbol: Symbol) -> None:
+def _counted(call: Call) -> torch.Tensor | None:
+    """The mask whose true elements a result has as many entries as."""
+    if call.func is aten.nonzero.default or call.func is aten.masked_select.default:
+        mask = call.tensors[-1]
+        return mask if Layout.of(mask).key[0] == Layout.of(call.tensors[0]).key[0] else None
+    if call.func is aten.index.Tensor and len(call.tensors) == 2 and call.tensors[1].dtype in families.MASKS:
+        return call.tensors[1]
+    return None
+
+
+def _declare(tracer: Tracer) -> Symbol:
+    symbol = Symbol(tracer.sizes.name())
     tracer.graph.symbols[symbol.name] = symbol
+    return symbol
+
+
+def _find(tracer: Tracer, call: Call, names: Mapping[str, Dim], values: Sequence[Value], fixed: bool) -> None:
+    """Learn from this call what the symbols of results are."""
+    if not tracer.paths.can_run:
+        raise handlers.needs_value(call.func, tracer.record.loc)
+    for value in values:
+        tracer.paths.evaluate(value)
+    for symbol in names.values():
+        assert isinstance(symbol, Symbol)
+        if fixed:
+            _expect(tracer, symbol)
+        else:
+            tracer.sizes.tell(symbol, tracer.sizes.numbers[symbol.name], tracer.record.loc)
+
+
+def _renamed(type: Any, names: Mapping[str, Dim]) -> Any:
+    if not isinstance(type, TensorType):
+        return type
+    return TensorType(type.dtype, tuple(symbolic.substitute(size, names) for size in type.shape))
+
+
+def _laid(tracer: Tracer, leaf: torch.Tensor, value: Value, names: Mapping[str, Dim]) -> torch.Tensor:
+    """A fake that lies as the fake kernel says, unless the result of this call lies otherwise."""
+    real, shape, sizes = tracer.paths.values.get(value), value.tensor.shape, tracer.sizes
+    strides: Sequence[Dim] = [symbolic.substitute(key_of(step), names) for step in leaf.stride()]
+    if real is not None and real.numel() and any(
+            size > 1 and symbolic.evaluate(step, sizes.numbers) != actual
+            for size, step, actual in zip(real.shape, strides, real.stride(), strict=True)):
+        strides = strides_of(real, shape)
+    with compat.plain_torch():
+        fake = tracer.fresh([*map(sizes.size, shape)], [*map(sizes.size, strides)], leaf.dtype)
+    tracer.memory.add(fake, value)
+    return fake
+
+
+def _expect(tracer: Tracer, symbol: Symbol) -> None:
+    """Let the program be for the number that a symbol is in this call."""
     with compat.plain_torch():
         fake = tracer.fresh((), (), torch.int64)
     tracer.memory.add(fake, tracer.record.emit("mono.scalar", symbol, dtype=torch.int64, sizes=()))
-    if tracer.in_region:
-        raise Unmergeable("the size of a tensor depends on values in a branch or loop")
-    if not tracer.paths.can_read(fake):
-        raise handlers.needs_value(call.func, tracer.record.loc)
     tracer.paths.read(fake)
 
 
-def _sized(tracer: Tracer, leaf: Any, value: Value) -> Any:
-    if not isinstance(leaf, torch.Tensor):
-        return leaf
+def _sized(tracer: Tracer, leaf: torch.Tensor, value: Value, names: Mapping[str, Dim]) -> torch.Tensor:
     real = tracer.paths.values[value]
     with compat.plain_torch():
         fake = tracer.fresh(real.shape, real.stride(), real.dtype)
-    tracer.memory.add(fake, tracer.record.emit("mono.sized", value, dims(real.shape), len(tracer.paths.reads) - 1,
+    tracer.memory.add(fake, tracer.record.emit("mono.sized", value, dims(real.shape), tracer.paths.last,
                                                 sizes=real.shape, dtype=real.dtype))
     return fake
+
+
+# -- integers --------------------------------------------------------------------------------------
+
+def number(tracer: Tracer, tensor: torch.Tensor) -> Any:
+    """The integer in a traced i64[] as a size; NotImplemented where it must be asked for."""
+    loc = blame.location(blame.user_frame(2))
+    if not tracer.paths.can_run or tracer.known(tensor) is not None:
+        return NotImplemented
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        found = _Numbers(tracer, loc).of(tracer.memory.read(tensor))
+    return NotImplemented if found is None else tracer.sizes.size(found)
+
+
+class _Numbers:
+    """The integers of a program as Dims: arithmetic on what is one is one."""
+
+    def __init__(self, tracer: Tracer, loc: SourceLoc | None) -> None:
+        self.tracer = tracer
+        self.loc = loc
+
+    def of(self, value: Value) -> Dim | None:
+        """None where the very number is needed."""
+        known = self.tracer.sizes.dims
+        if value not in known:
+            known[value] = found = self._computed(value)
+            if found is None:
+                known[value] = self._told(value)
+        return known[value]
+
+    def _computed(self, value: Value) -> Dim | None:
+        node = value.node
+        if node is None or value.tensor.dtype is not torch.int64:
+            return None
+        if node.op.name in ("mono.scalar", "aten.full.default"):
+            given = node.operands[0] if node.op.name == "mono.scalar" else node.attributes["fill_value"]
+            return given if isinstance(given, (int, symbolic.Expr)) else None
+        if node.op.name in SAME and node.inputs[0].tensor.shape == () and node.inputs[0].tensor.dtype is torch.int64:
+            return self.of(node.inputs[0])
+        compute = ARITHMETIC.get(node.op.name)
+        if compute is None or node.attributes.get("alpha", 1) != 1:
+            return None
+        sides = [self._side(side) for side in node.operands[:2]]
+        if None in sides or node.op.name in DIVISIONS and not (isinstance(sides[1], int) and sides[1] > 0):
+            return None
+        return compute(*sides)
+
+    def _side(self, side: Any) -> Dim | None:
+        if isinstance(side, Value):
+            return self.of(side) if side.tensor.shape == () and side.tensor.dtype is torch.int64 else None
+        return side if isinstance(side, (int, symbolic.Expr)) and not isinstance(side, bool) else None
+
+    def _told(self, value: Value) -> Dim | None:
+        tracer, sizes = self.tracer, self.tracer.sizes
+        if sizes.fixed(self.loc):
+            return None
+        with compat.plain_torch():
+            found = int(tracer.paths.evaluate(value))
+        record = tracer.record
+        if found < 0:
+            value = record.emit("aten.neg.default", value, sizes=(), dtype=value.tensor.dtype)
+        symbol = Symbol(sizes.name(), 0 if found >= 0 else 1)
+        tracer.graph.symbols[symbol.name] = symbol
+        record.number(value, symbol, tracer.paths.note(found))
+        sizes.tell(symbol, abs(found), self.loc)
+        return symbol if found >= 0 else -symbol
+
+
+SAME = frozenset("aten.clone.default aten.alias.default aten.detach.default aten._to_copy.default aten.view.default "
+                 "aten.lift_fresh_copy.default".split())
+DIVISIONS = frozenset({"aten.floor_divide.default", "aten.remainder.Tensor", "aten.remainder.Scalar"})
+ARITHMETIC: dict[str, Callable[[Any, Any], Dim]] = {
+    **dict.fromkeys(("aten.add.Tensor", "aten.add.Scalar"), lambda a, b: a + b),
+    **dict.fromkeys(("aten.sub.Tensor", "aten.sub.Scalar"), lambda a, b: a - b),
+    **dict.fromkeys(("aten.mul.Tensor", "aten.mul.Scalar"), lambda a, b: a * b),
+    "aten.floor_divide.default": lambda a, b: a // b,
+    **dict.fromkeys(("aten.remainder.Tensor", "aten.remainder.Scalar"), lambda a, b: a % b),
+    "aten.maximum.default": symbolic.maximum, "aten.minimum.default": symbolic.minimum,
+}
+
+
+# -- conditions ------------------------------------------------------------------------------------
+
+def require(tracer: Tracer, asked: Any, loc: SourceLoc | None) -> None:
+    """Record a condition on symbols that values tell, which holds in this call. It stands outside of regions, as do the
+    values."""
+    sizes = tracer.sizes
+    try:
+        found = relations(asked, compat.dims_of(sizes.mode), sizes.numbers)
+    except errors.UnsupportedError:
+        sizes.pin(map(str, asked.free_symbols))
+        return
+    record = Recorder(tracer.graph)
+    record.loc = loc
+    for left, relation, right in found:
+        if relation == "==" and symbolic.tells_one(left - right):
+            sizes.pin(free_symbols(left - right))
+        if (left, relation, right) not in sizes.required:
+            sizes.required.add((left, relation, right))
+            record.node(table.lookup("mono.require"), (left, right),
+                        {"relation": relation, "number": tracer.paths.note((left, relation, right))}, ())

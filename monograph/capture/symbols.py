@@ -3,6 +3,7 @@
     Request ::= {(tensor, dim): Dim}       symbols with their ranges, or expressions of these
     tensor  ::= path of an argument | id of the tensor
     Asked   ::= condition  the user's line
+    told    ::= symbols that values of the program tell (`sizes`): what is asked about these is checked there
 
 `Sizes.place` says how a tensor that enters lies. A trace in which two symbols turn out to be tied to each other, or one
 to be a number, starts again with a request that says so (`refined`): what was recorded before would not fit the rest.
@@ -10,7 +11,8 @@ to be a number, starts again with a request that says so (`refined`): what was r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,15 +20,18 @@ import torch
 
 from monograph import compat
 from monograph.capture import blame
-from monograph.capture.dims import Condition, condition, of_sympy, size_of
+from monograph.capture.alike import Alike
+from monograph.capture.dims import Condition, Relation, condition, of_sympy, size_of
 from monograph.ir import symbolic
+from monograph.ir.graph import Value
 from monograph.ir.symbolic import Dim, Symbol
 from monograph.source import SourceLoc
 
-__all__ = ["Asked", "Lying", "Place", "Request", "Sizes", "SizesDiffer", "refined", "symbols_in"]
+__all__ = ["Asked", "Lying", "Origin", "Place", "Request", "Sizes", "SizesDiffer", "refined", "symbols_in"]
 
 Place: TypeAlias = tuple[str | int, int]
 Request: TypeAlias = Mapping[Place, Dim]
+Origin: TypeAlias = "tuple[SourceLoc | None, int]"      # a line of the user's, and how many symbols it has made by then
 
 
 class SizesDiffer(Exception):
@@ -67,9 +72,43 @@ class Sizes:
     lying: dict[str, Lying] = field(default_factory=dict)
     results: dict[Any, Any] = field(default_factory=dict)        # what results of ops look like, for `fake_memo`
     answers: list[tuple[Any, SourceLoc | None]] = field(default_factory=list)
+    told: dict[str, Origin] = field(default_factory=dict)         # where symbols were made that values tell
+    dims: dict[Value, Dim] = field(default_factory=dict)          # numbers of the program that sizes were made of
+    counts: dict[Any, Dim] = field(default_factory=dict)          # mask, as `alike` numbers it -> its true elements
+    alike: Alike = field(default_factory=Alike)
+    required: set[Relation] = field(default_factory=set)
+    pinned: set[Origin] = field(default_factory=set)              # told symbols whose very number is needed, as
+    numeric: frozenset[Origin] | None = frozenset()               # earlier attempts have found (None: all)
+    made: Counter[Any] = field(default_factory=Counter)
+    check: Callable[[Any, SourceLoc | None], None] | None = None      # what is to happen with a condition on those
 
     def hear(self, asked: Any) -> None:
-        self.answers.append((asked, blame.location(blame.user_frame(2))))
+        loc = blame.location(blame.user_frame(2))
+        if self.told and not self.told.keys().isdisjoint(map(str, asked.free_symbols)):
+            assert self.check is not None
+            self.check(asked, loc)
+        else:
+            self.answers.append((asked, loc))
+
+    def name(self) -> str:
+        """For another symbol that a value tells."""
+        self.made["name"] += 1
+        return f"v{self.made['name'] - 1}"
+
+    def fixed(self, loc: SourceLoc | None) -> bool:
+        """Whether the next symbol made at a line of the user's is to be a number."""
+        self.made[loc] += 1
+        return self.numeric is None or (loc, self.made[loc]) in self.numeric
+
+    def tell(self, symbol: Symbol, value: int, loc: SourceLoc | None) -> None:
+        """From here on `symbol` is a size, told by a value of the program; in this call it is `value`."""
+        self.told[symbol.name], self.numbers[symbol.name] = (loc, self.made[loc]), value
+        self.sizes[symbol.name] = compat.symbolic_size(self.mode, symbol.name, value, symbol.lo, symbol.hi, symbol,
+                                                       own=True)
+
+    def pin(self, names: Iterable[str]) -> None:
+        """The trace needs to know the numbers of symbols that values tell."""
+        self.pinned.update(self.told[name] for name in names if name in self.told)
 
     @property
     def asked(self) -> list[Asked]:

@@ -6,6 +6,7 @@ recipe, record a pure node, or turn a write into a new value of its storage (`wr
 
 from __future__ import annotations
 
+import functools
 import math
 import weakref
 from collections.abc import Iterator, Mapping
@@ -43,7 +44,7 @@ from monograph.capture.layout import Layout
 from monograph.capture.memory import Memory
 from monograph.capture.recorder import Recorder
 from monograph.capture.storage import Storage
-from monograph.capture.symbols import Request, Sizes, SizesDiffer, refined
+from monograph.capture.symbols import Origin, Request, Sizes, SizesDiffer, refined
 from monograph.capture.twins import METADATA, written
 from monograph.capture.views import NO_STEP, Step
 from monograph.ir.graph import Graph, Source, Value
@@ -60,10 +61,13 @@ SMALL = 16        # literals of up to this many equal elements are written as `f
 class Tracer(Asking, TorchDispatchMode):
     """One trace. `describe(real)` tells the source and path of a tensor met on the way."""
 
-    def __init__(self, flat: set[int], describe: Any, resolve: Any, request: Request = MappingProxyType({})) -> None:
-        self.sizes = Sizes(request)
+    def __init__(self, flat: set[int], describe: Any, resolve: Any, request: Request = MappingProxyType({}),
+                 numeric: frozenset[Origin] | None = frozenset(), general: bool = True) -> None:
+        self.sizes = Sizes(request, numeric=numeric)
+        here = weakref.proxy(self)                    # no cycle: fakes end with the trace
+        self.sizes.check = functools.partial(sizes.require, here)
         super().__init__()
-        self.sizes.mode = self.mode = compat.symbolic_fake_mode(self.sizes.hear, not request)
+        self.sizes.mode = self.mode = compat.symbolic_fake_mode(self.sizes.hear, not request, general)
         number_calls.TRACERS[self.mode] = weakref.ref(self)
         self.graph = Graph()
         self.record = Recorder(self.graph)
@@ -387,7 +391,7 @@ class Tracer(Asking, TorchDispatchMode):
     def seal_sizes(self) -> None:
         """Start again where the trace found out how symbols are tied; name those of the graph."""
         tied = self.sizes.tied()
-        if tied:
+        if tied or self.sizes.pinned:
             raise SizesDiffer(refined(self.sizes.request, tied))
         self.graph.symbols.update(self.sizes.symbols)
 

@@ -6,7 +6,7 @@
                | InputView(input, sizes, strides, offset, dtype)  a view of an input's storage, after write-back
                | Choice((output, Result)*, Result)                the first whose output (a bool) is true, else the last
                | Literal(value)                                   a Python object fixed at capture
-               | Size(value)                                      an int or torch.Size, of sizes of the inputs
+               | Size(value)                                      an int or torch.Size, of sizes that are symbols
                | Number(output)                                   output.item(), of an f64[], i64[] or bool[]
     Write    ::= (input, output)                                  inputs[i].copy_(outputs[j]) after the run
                | (input, output, grown)                           the storage of inputs[i] grows to hold outputs[j]
@@ -26,10 +26,11 @@ from typing import Any, TypeAlias
 
 import torch
 
+from monograph.ir.edit import symbols_in
 from monograph.ir.symbolic import Dim
 
 __all__ = ["Boundary", "Choice", "Fresh", "InputItself", "InputView", "Literal", "Number", "Relayout", "Result",
-           "Size", "Write"]
+           "Size", "Write", "boundary_symbols"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A number made of the sizes of the inputs, or a torch.Size of such."""
+    """A number made of sizes that are symbols, or a torch.Size of such."""
 
     value: Dim | tuple[Dim, ...]
 
@@ -127,3 +128,18 @@ class Boundary:
     tree: Any = None
     writes: list[Write] = field(default_factory=list)
     relayouts: list[Relayout] = field(default_factory=list)
+
+
+def boundary_symbols(boundary: Boundary) -> set[str]:
+    """Names of the symbols that results and relayouts speak of."""
+    found: set[str] = set()
+    pending: list[Result] = [*boundary.results, *(move.place for move in boundary.relayouts)]
+    while pending:
+        result = pending.pop()
+        if isinstance(result, Choice):
+            pending += [result.otherwise, *(other for _, other in result.alternatives)]
+        elif isinstance(result, Fresh | InputView):
+            found |= symbols_in((result.sizes, result.strides, result.offset))
+        elif isinstance(result, Size):
+            found |= symbols_in(result.value)
+    return found

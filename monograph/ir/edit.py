@@ -66,10 +66,12 @@ def symbols_read(node: Node) -> set[str]:
     return found
 
 
-def tellers(graph: Graph, known: Iterable[str] = ()) -> dict[Value, set[str]]:
+def tellers(graph: Graph, known: Iterable[str] = (), *, joint: bool = False) -> dict[Value, set[str]]:
     """The results in this block that tell symbols, with the symbols: those of their types that nothing before has
-    told. `known` are those of the blocks around."""
-    seen = set(known).union(*(symbols_in(value.type) for value in graph.inputs))
+    told. `known` are those of the blocks around; in a `joint` graph tangents come after everything of the forward."""
+    given = [value for position, value in enumerate(graph.inputs)
+             if not (joint and graph.sources[position].kind == "tangent")]
+    seen = set(known).union(*(symbols_in(value.type) for value in given))
     found: dict[Value, set[str]] = {}
     for node in graph.nodes:
         for value in node.results:

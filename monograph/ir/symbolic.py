@@ -21,7 +21,7 @@ from typing import TypeAlias
 __all__ = [
     "Dim", "Expr", "Maximum", "Minimum", "Quotient", "Remainder", "Sum", "Symbol", "bounds", "evaluate",
     "free_symbols", "known_equal", "known_le", "known_lt", "known_nonzero", "known_unequal", "maximum", "minimum",
-    "product", "statically_equal", "substitute", "symbols_of",
+    "product", "statically_equal", "substitute", "symbols_of", "tells_one",
 ]
 
 Bounds: TypeAlias = "tuple[int | None, int | None]"
@@ -403,6 +403,13 @@ def _quotient_bounds(a: Bounds, b: Bounds) -> Bounds:
     else:
         hi = -1 if high_divisor is None else a[1] // high_divisor
     return lo, hi
+
+
+def tells_one(dim: Dim) -> bool:
+    """Whether there is one value of one symbol for which `dim` is 0: k * s + c."""
+    if not isinstance(dim, Sum):
+        return isinstance(dim, Symbol)
+    return len(dim.terms) == 1 and len(dim.terms[0][0]) == 1 and isinstance(dim.terms[0][0][0], Symbol)
 
 
 def statically_equal(a: Dim, b: Dim) -> bool:

@@ -7,8 +7,9 @@
                                              results: the last carried. With `trips`, the name of a symbol, then also
                                              the number of iterations as int(trips), and for each carry k in `history`
                                              its values at the start of every iteration, stacked: [trips, *shape]
-    mono.number(x; symbol, lo) -> int(symbol)    the element of a one-element integer tensor as a number, which dims and
-                                             attributes may use; `lo`: it is known to be at least that
+    mono.number(x; symbol, lo, number) -> int(symbol)    the element of a one-element integer tensor as a number, which
+                                             dims and attributes may use; `lo`: it is at least that; with `number`,
+                                             errors.WrongPath(number, it) is raised where it is not
     mono.scalar(n; dtype) -> dtype[]         a number or Dim as a tensor without dims
     mono.sized(x; size, number, dtype) -> dtype[size]
                                              `x`, whose sizes are these, and whose dtype is `dtype` if that is given;
@@ -18,6 +19,8 @@
                                              message is None; `error` is for `errors.exception_class`
     mono.expect(x; value, number) ->         raises errors.WrongPath(number, actual) unless the elements of `x` are, in
                                              order, the numbers `value`; NaN equals itself, 0.0 differs from -0.0
+    mono.require(left, right; relation, number) ->    raises errors.WrongPath(number, left, right) unless the numbers or
+                                             Dims are so related: ==, !=, <, <=, > or >=
     mono.seed(; seed)                        the default generator starts anew, as by torch.manual_seed;
                                              result: i8[] that nobody reads
     mono.rng_state(;) -> u8[n]               the state of the default generator
@@ -34,6 +37,7 @@ place, which the result binds: such types are given when the node is made, not i
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,13 +45,16 @@ from typing import Any
 import torch
 
 from monograph import errors
-from monograph.ir.graph import Attribute, Graph, Operand, Value
+from monograph.ir import symbolic
+from monograph.ir.graph import Attribute, Graph, Node, Operand, Value
 from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
-from monograph.ir.symbolic import Symbol
+from monograph.ir.symbolic import Expr, Symbol
 from monograph.ir.types import ScalarType, TensorType, Type
 
-__all__ = ["IN_BACKWARD", "LEARNT", "TABLE", "Own"]
+__all__ = ["IN_BACKWARD", "LEARNT", "TABLE", "Own", "reads_value"]
 
+RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 LEARNT, IN_BACKWARD = -1, -2     # `number` of sizes that were learnt, and of those no other capture can help
 
 TypeRule = Callable[[Sequence[Operand], Mapping[str, Attribute], Sequence[Graph]], tuple[Type, ...]]
@@ -94,10 +101,12 @@ def _no_results(_: Sequence[Operand], __: Mapping[str, Attribute], ___: Sequence
 
 # --- evaluation ---------------------------------------------------------------------------------
 
-def _number(x: torch.Tensor, symbol: str, lo: int | None) -> int:
-    number = int(x.item())
-    assert lo is None or number >= lo, f"{symbol} is {number}, promised to be at least {lo}"
-    return number
+def _number(x: torch.Tensor, symbol: str, lo: int | None, number: int | None) -> int:
+    found = int(x.item())
+    if lo is not None and found < lo:
+        assert number is not None, f"{symbol} is {found}, promised to be at least {lo}"
+        raise errors.WrongPath(number, (found,))
+    return found
 
 
 def _scalar(n: Any, dtype: torch.dtype) -> torch.Tensor:
@@ -115,6 +124,12 @@ def _expect(x: torch.Tensor, value: Sequence[Any], number: int) -> tuple[()]:
     actual = x.detach().reshape(-1).tolist()
     if [repr(entry) for entry in actual] != [repr(entry) for entry in value]:
         raise errors.WrongPath(number, tuple(actual))
+    return ()
+
+
+def _require(left: int, right: int, relation: str, number: int) -> tuple[()]:
+    if not RELATIONS[relation](left, right):
+        raise errors.WrongPath(number, (left, right))
     return ()
 
 
@@ -171,7 +186,8 @@ WHILE = Op(
     regions=("condition", "body"),
 )
 NUMBER = Op(
-    "mono.number", (_tensor("x"), _attribute("symbol"), _attribute("lo", None)), traits=frozenset({Trait.SYNC})
+    "mono.number", (_tensor("x"), _attribute("symbol"), _attribute("lo", None), _attribute("number", None)),
+    traits=frozenset({Trait.SYNC}),
 )
 SCALAR = Op("mono.scalar", (_tensor("n"), _attribute("dtype", torch.int64)))
 SIZED = Op(     # what raises on some values is not moved to where it would not have run
@@ -180,6 +196,8 @@ SIZED = Op(     # what raises on some values is not moved to where it would not 
 )
 CHECK = Op("mono.check", (_tensor("ok"), _attribute("error"), _attribute("message", None)), effects=RAISES)
 EXPECT = Op("mono.expect", (_tensor("x"), _attribute("value"), _attribute("number")), effects=RAISES)
+REQUIRE = Op("mono.require", (_tensor("left"), _tensor("right"), _attribute("relation"), _attribute("number")),
+             effects=RAISES)
 NORMAL = Op("mono.normal", tuple(map(_attribute, ("size", "mean", "std", "dtype"))), traits=frozenset({Trait.RANDOM}))
 SEED = Op("mono.seed", (_attribute("seed"),), effects=frozenset({Effect.WRITES_STATE}))
 RNG_STATE = Op("mono.rng_state", (), effects=frozenset({Effect.READS_STATE}))
@@ -194,9 +212,18 @@ TABLE: dict[str, Own] = {
         Own(SIZED, _sized_types, _sized, single=True),
         Own(CHECK, _no_results, check),
         Own(EXPECT, _no_results, _expect),
+        Own(REQUIRE, _no_results, _require),
         Own(NORMAL, lambda _, given, __: (TensorType(given["dtype"], tuple(given["size"])),), _normal, single=True),
         Own(SEED, lambda _, __, ___: (TensorType(torch.int8, ()),), _seed),
         Own(RNG_STATE, lambda _, __, ___: (TensorType(torch.uint8, tuple(_rng_state().shape)),), _rng_state),
         Own(SET_RNG_STATE, lambda _, __, ___: (TensorType(torch.int8, ()),), _set_rng_state),
     )
 }
+
+
+def reads_value(node: Node) -> bool:
+    """Whether the program is for one value of those that a node sees: other conditions on numbers leave many."""
+    if node.op.name == "mono.require":
+        left, right = (side for side in node.operands if isinstance(side, int | Expr))
+        return node.attributes["relation"] == "==" and symbolic.tells_one(left - right)
+    return node.op.name == "mono.expect"

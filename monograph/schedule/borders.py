@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from monograph.ir import edit
 from monograph.ir.graph import Node, Value
 from monograph.schedule.roles import Role
 from monograph.schedule.views import Affine, shape_of
@@ -31,6 +32,8 @@ def borders(nodes: Sequence[Node], role: Mapping[Node, Role], outputs: Collectio
 
 def _is_border(node: Node) -> bool:
     pad, rank = node.attributes["pad"], node.results[0].tensor.rank
+    if any(map(edit.symbols_in, pad)):
+        return False
     return any(pad) and min(pad) >= 0 and not node.attributes["value"] and len(pad) <= 2 * (rank - 2)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from monograph.ir import edit
 from monograph.ir.graph import Node, Value
@@ -36,6 +36,10 @@ def order(items: list[Part], weight: dict[Value, int], binders: Mapping[str, Nod
         missing[item] = len(makers)
         for other in makers:
             after[other].append(item)
+    for first, second in _checked(items) if told else ():
+        if second not in after[first]:
+            after[first].append(second)
+            missing[second] += 1
     ordered = [item for item in items if any(roles.is_ordered(node) for node in item.nodes)]
     for first, second in itertools.pairwise(ordered):
         if second not in after[first]:
@@ -66,3 +70,15 @@ def order(items: list[Part], weight: dict[Value, int], binders: Mapping[str, Nod
                 heapq.heappush(ready, (growth(later), position[later]))
     assert len(done) == len(items), "a cycle between items"
     return done
+
+
+def _checked(items: list[Part]) -> Iterator[tuple[Part, Part]]:
+    """Conditions on symbols, and what comes later and has such sizes: it would fail in its own words."""
+    checks: dict[str, list[Part]] = {}
+    for item in items:
+        names = set().union(*map(edit.symbols_read, item.nodes))
+        for check in {id(check): check for name in names for check in checks.get(name, ())}.values():
+            yield check, item
+        if any(node.op.name == "mono.require" for node in item.nodes):
+            for name in names:
+                checks.setdefault(name, []).append(item)

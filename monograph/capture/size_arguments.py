@@ -1,0 +1,63 @@
+"""Tensors without dims where torch functions take integers: `torch.arange(n)`, `x.view(n, -1)`, `x[:n]`.
+
+Torch asks such a tensor for its number. A traced one is given as a size instead, which is a symbol where that can be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from monograph import compat
+from monograph.capture.number import TracedNumber
+
+if TYPE_CHECKING:
+    from monograph.capture.tracer import Tracer
+
+__all__ = ["as_sizes"]
+
+Tensor = torch.Tensor
+INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
+FACTORIES = frozenset({torch.arange, torch.zeros, torch.ones, torch.empty, torch.rand, torch.randn, torch.eye})
+OF_A_TENSOR = frozenset({
+    Tensor.view, Tensor.reshape, Tensor.expand, Tensor.repeat, Tensor.split, Tensor.split_with_sizes, Tensor.narrow,
+    Tensor.unflatten, Tensor.tile, Tensor.new_zeros, Tensor.new_ones, Tensor.new_empty, Tensor.roll, torch.reshape,
+    torch.split, torch.split_with_sizes, torch.narrow, torch.unflatten, torch.tile, torch.roll,
+    torch.nn.functional.pad,
+})
+INDEXING = frozenset({Tensor.__getitem__, Tensor.__setitem__})
+
+
+def as_sizes(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """The arguments of a torch function with traced numbers for traced tensors that stand for integers."""
+    if func in INDEXING:
+        return (args[0], _slices(tracer, args[1]), *args[2:]), kwargs
+    if func in FACTORIES:
+        return _numbers(tracer, args), _numbers(tracer, kwargs)
+    if func in OF_A_TENSOR and args:
+        return (args[0], *_numbers(tracer, args[1:])), _numbers(tracer, kwargs)
+    return args, kwargs
+
+
+def _numbers(tracer: Tracer, value: Any) -> Any:
+    if isinstance(value, compat.FakeTensor):
+        return _number(tracer, value)
+    if type(value) in (list, tuple):
+        return type(value)(_numbers(tracer, entry) for entry in value)
+    return {name: _numbers(tracer, entry) for name, entry in value.items()} if type(value) is dict else value
+
+
+def _slices(tracer: Tracer, index: Any) -> Any:
+    if isinstance(index, slice):
+        return slice(*(_numbers(tracer, bound) for bound in (index.start, index.stop, index.step)))
+    return tuple(_slices(tracer, entry) for entry in index) if type(index) is tuple else index
+
+
+def _number(tracer: Tracer, tensor: torch.Tensor) -> Any:
+    if tensor.dim() or tensor.dtype not in INTEGERS:
+        return tensor
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        if tracer.known(tracer.lift(tensor)) is not None:
+            return tensor
+        return TracedNumber(tracer, tensor.detach().to(torch.int64, copy=True))

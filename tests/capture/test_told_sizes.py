@@ -1,0 +1,155 @@
+"""Sizes that values decide: one program for all of them, results as in eager, gradients off and on."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional
+from torch.utils import _pytree as pytree
+
+import monograph
+from monograph.api import dispatcher_of
+
+
+def rows(x):
+    return torch.where(x[:, 0] > 0)[0]
+
+
+def split(x):
+    first, second = x.split([int((x[:, 0] > 0).sum()), int((x[:, 0] <= 0).sum())])
+    return first.sum(0), second.exp()
+
+
+def split_by_list(x):
+    counts = torch.stack([(x[:, 0] > 0).sum(), (x[:, 0] <= 0).sum()])
+    return [part * 2 for part in x.split(counts.tolist())]
+
+
+def assigned(x):
+    y = x.clone()
+    y[x > 0] = x[x > 0] * 3
+    return y
+
+
+def padded(x):
+    return functional.pad(x[:, :2], (0, 0, 0, int((x[:, 0] > 0).sum())))
+
+
+def below_lengths(x):
+    lengths = (x.abs() * 3).long()[:, 0]
+    return torch.arange(int(lengths.max()))[None, :] < lengths[:, None]
+
+
+def made_of_a_number(x):
+    n = (x > 0).sum().item()
+    return torch.zeros(n, 3) + 1, x.new_ones(n + 2), torch.arange(n // 2), x.view(-1)[:n] * 2
+
+
+def from_a_grid(x):
+    height, width = torch.stack([(x[:, 0] > 0).sum() + 1, (x[:, 1] > 0).sum() + 1]).tolist()
+    y = torch.arange(height).unsqueeze(1).expand(-1, width)
+    return torch.stack([y, torch.arange(width).unsqueeze(0).expand(height, -1)], -1).reshape(height * width, 2)
+
+
+def over_rows_of_a_grid(x):
+    grid = torch.stack([(x[:, 0] > 0).sum(), (x[:, 1] > 0).sum()]).reshape(1, 2)
+    return [torch.arange(h).unsqueeze(1) + torch.arange(w) for h, w in grid]
+
+
+def two_masks(x):
+    return x[x > 0] * x.exp()[x > 0] + x[x > 0].sum()
+
+
+FUNCTIONS = {
+    "mask": lambda x: x[x > 0] * 2 + 1, "sum of a mask": lambda x: x[x > 0].sum(),
+    "nonzero": lambda x: (x > 0).nonzero(),
+    "masked_select": lambda x: torch.masked_select(x, x > 0).exp(),
+    "rows": lambda x: (x[rows(x)].softmax(-1), x[rows(x)] @ torch.ones(4, 5)),
+    "unique": lambda x: torch.unique((x * 2).long()),
+    "unique with places": lambda x: torch.unique((x * 2).long(), return_inverse=True),
+    "repeat_interleave": lambda x: torch.repeat_interleave(x, (x[:, 0].abs() * 2).long(), dim=0) * 2,
+    "arange": lambda x: torch.arange(int((x > 0).sum())), "numbers": made_of_a_number, "split": split,
+    "split by a list": split_by_list, "mask assigned": assigned, "padded": padded, "below lengths": below_lengths,
+    "masked_scatter": lambda x: torch.zeros_like(x).masked_scatter(x > 0, x[x > 0] * 2),
+    "cat": lambda x: torch.cat([x[x[:, 0] > 0], x[x[:, 0] <= 0], x]), "two masks": two_masks,
+    "linear": lambda x: functional.linear(x[rows(x)], torch.ones(6, 4), torch.ones(6)).relu(),
+    "size returned": lambda x: (x[x > 0], x[x > 0].shape[0], x[x > 0].size()),
+    "transposed": lambda x: x[rows(x)].t(),
+    "mean": lambda x: x[rows(x)].mean(0), "grid": from_a_grid, "rows of a grid": over_rows_of_a_grid,
+    "slice by a tensor": lambda x: x[:(x[:, 0] > 0).sum()] * 2,
+    "ones by a tensor": lambda x: x.new_ones((x > 0).sum(), 2),
+}
+torch.manual_seed(0)
+CALLS = [*torch.randn(3, 10, 4), -torch.ones(10, 4), torch.cat([torch.ones(1, 4), -torch.ones(9, 4)]),
+         torch.ones(10, 4)]
+PROGRAMS = {"grid": 2}        # a size of 1 is expanded, others are not
+
+
+def observe(function, x, grad):
+    x = x.clone().requires_grad_(grad)
+    result = function(x)
+    tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    total = sum(tensor.sum() for tensor in tensors if tensor.requires_grad)
+    if isinstance(total, torch.Tensor):
+        total.backward()
+    return result, x.grad
+
+
+def check(function, fast, x, grad):
+    expected, found = observe(function, x, grad), observe(fast, x, grad)
+    torch.testing.assert_close(found, expected, equal_nan=True)
+    for a, b in zip(pytree.tree_leaves(found), pytree.tree_leaves(expected), strict=True):
+        assert type(a) is type(b)
+        if isinstance(a, torch.Tensor):
+            assert a.stride() == b.stride()
+
+
+@pytest.mark.parametrize("grad", [False, True], ids=["", "grad"])
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_one_program_for_all_sizes(name, backend, grad):
+    function = FUNCTIONS[name]
+    for calls in (CALLS, CALLS[::-1]):
+        fast = monograph.compile(lambda x: function(x), backend=backend)
+        for x in calls:
+            check(function, fast, x, grad)
+        assert len(dispatcher_of(fast).entries) <= PROGRAMS.get(name, 1)
+
+
+def test_a_number_that_python_needs_is_read_and_what_is_asked_of_a_size_is_a_condition():
+    def function(x):
+        y = x[x > 0]
+        return y * 2 if y.shape[0] > 20 else [y + i for i in range(int((x[:, 0] > 0).sum()) % 2)]
+
+    fast = monograph.compile(function, backend="reference")
+    for x in CALLS:
+        check(function, fast, x, False)
+    reasons = str(fast.recompiles)
+    assert "v0 <= 20" in reasons or "v0 > 20" in reasons
+    assert len(dispatcher_of(fast).entries) <= 4
+
+
+def test_a_size_that_does_not_fit_raises_as_eager_does():
+    def function(x):
+        return x[x[:, 0] > 0] + torch.ones(3, 4)
+
+    fast = monograph.compile(function, backend="reference")
+    torch.testing.assert_close(fast(torch.ones(3, 4)), function(torch.ones(3, 4)))
+    for x in (torch.ones(4, 4), -torch.ones(4, 4)):
+        with pytest.raises(RuntimeError, match="must match"):
+            function(x)
+        with pytest.raises(RuntimeError, match="must match"):
+            fast(x)
+    torch.testing.assert_close(fast(torch.ones(1, 4)), function(torch.ones(1, 4)))
+
+
+def test_integers_say_that_they_are():
+    def function(x):
+        n = (x > 0).sum().item()
+        assert isinstance(n, int)
+        return x.view(-1)[:n]
+
+    fast = monograph.compile(function, backend="reference")
+    for x in CALLS:
+        check(function, fast, x, False)
+    assert len(dispatcher_of(fast).entries) == 1
