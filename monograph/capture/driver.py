@@ -85,10 +85,11 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                         raise
                     plan.read_numbers = True
             except Unmergeable as why:
-                if why.site is None or plan.forks.get(why.site) == sys.maxsize:
+                if why.site is not None and plan.forks.get(why.site) != sys.maxsize:
+                    plan.fork(why.site)
+                elif not plan.know_better():
                     raise errors.UnsupportedError(
                         str(why), why="a branch or loop must leave the same behind on every path") from None
-                plan.fork(why.site)
             finally:
                 let_go(handled)
                 if outlived(alive):
