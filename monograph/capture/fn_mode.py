@@ -225,7 +225,8 @@ class UserMode(TorchFunctionMode):
     def tolist(self, tensor: torch.Tensor) -> Any:
         with torch._C.DisableTorchFunction(), torch.no_grad():
             self.tracer.record.loc = blame.location(blame.user_frame(3))
-            if isinstance(tensor, compat.FakeTensor) and Layout.of(tensor).is_static and tensor.numel() <= LISTED:
+            few = isinstance(tensor, compat.FakeTensor) and Layout.of(tensor).is_static and tensor.numel() <= LISTED
+            if few and not self.tracer.plan.read_numbers:
                 numbers = self.numbers(tensor.detach())
                 if numbers is not None:
                     return numbers
