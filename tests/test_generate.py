@@ -117,3 +117,22 @@ def test_a_new_object_is_new_at_every_call():
         one, two = fast(torch.ones(2)), fast(torch.zeros(2))
     assert one[0] is not two[0] and one[1] is not two[1] and one[1].b is not two[1].b
     assert one[0].b is weight and two[1].b[0] is weight
+
+
+def test_the_size_of_a_cache_is_read_before_it_is_replaced():
+    class State:
+        def __init__(self, keys):
+            self.keys = keys
+
+    def step(x, state):
+        seen = state.keys.shape[1]
+        position = torch.arange(len(x)) + seen + state.keys.size(-1) * len(state.keys)
+        state.keys = torch.cat([state.keys, x], 1)
+        return position * x, state.keys.numel()
+
+    compiled = monograph.compile(step)
+    ours, theirs = State(torch.randn(3, 5)), State(torch.zeros(3, 5))
+    for x in torch.randn(6, 3, 1):
+        assert torch.equal(compiled(x, ours)[0], step(x, theirs)[0])
+        assert ours.keys.shape == theirs.keys.shape
+    assert len(compiled.recompiles) == 1

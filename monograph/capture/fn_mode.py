@@ -45,6 +45,9 @@ SHOWN = frozenset({Tensor.__format__, Tensor.__repr__})      # in an f-string of
 
 GIVES_NUMBER = frozenset({Tensor.item, torch.equal, Tensor.equal, torch.allclose, Tensor.allclose})
 LISTED = 64        # elements of a tensor of which each may be a number of the program
+SIZES = frozenset({                          # of a tensor that is not an argument these may be symbols
+    Tensor.shape.__get__, Tensor.size, Tensor.stride, Tensor.numel, Tensor.nelement, Tensor.__len__,
+})
 INDEXING = frozenset({Tensor.__getitem__, Tensor.__setitem__})
 INDEX_DTYPES = frozenset({torch.int64, torch.int32, torch.int16, torch.int8})
 
@@ -120,6 +123,8 @@ class UserMode(TorchFunctionMode):
                 return number
         if func in READS_INDICES and any(isinstance(x, compat.FakeTensor) for x in (*args[1:], *kwargs.values())):
             raise handlers.needs_value(torch.ops.aten._local_scalar_dense.default, None)
+        if func in SIZES and self.tracer.sizes.varies(args[0]):
+            args = (self.tracer.lift(args[0]), *args[1:])
         answer = attribute(self.tracer, func, args)
         if answer is not NotImplemented:
             return answer

@@ -124,6 +124,10 @@ class Sizes:
         """The int or SymInt that is `dim`."""
         return size_of(dim, self.sizes)
 
+    def varies(self, real: torch.Tensor) -> bool:
+        """Are sizes of an outer tensor, which is no argument, to be symbols?"""
+        return bool(self.request) and bool(self._wanted(id(real), real))
+
     def place(self, path: str, real: torch.Tensor) -> tuple[Sequence[Any], Sequence[Any]] | None:
         """Sizes and strides of the fake of `real`, where some are symbols."""
         key: str | int = path
