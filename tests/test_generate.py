@@ -136,3 +136,23 @@ def test_the_size_of_a_cache_is_read_before_it_is_replaced():
         assert torch.equal(compiled(x, ours)[0], step(x, theirs)[0])
         assert ours.keys.shape == theirs.keys.shape
     assert len(compiled.recompiles) == 1
+
+
+@torch.no_grad()
+def test_attention_over_a_cache_of_one_sequence():
+    class State:
+        def __init__(self):
+            self.keys = torch.ones(1, 4, 5, 8)
+
+    def step(x, state):
+        query = x.view(1, 1, 4, 8).transpose(1, 2)
+        state.keys = torch.cat([state.keys, query], 2)
+        return torch.nn.functional.scaled_dot_product_attention(query, state.keys, state.keys)
+
+    compiled = monograph.compile(step)
+    ours, theirs = State(), State()
+    for x in torch.randn(6, 1, 1, 32):
+        got, want = compiled(x, ours), step(x, theirs)
+        torch.testing.assert_close(got, want)
+        assert got.stride() == want.stride()
+    assert len(compiled.recompiles) == 1
