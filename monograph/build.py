@@ -203,9 +203,9 @@ def _derivative(node: Node, cotangents: dict[Value, Value], wrt: set[Value], gra
     return gradients(node, cotangents, wrt, traced, Builder(graph, loc=node.loc), root)
 
 
-def _absence(graph: Graph, gradient: Value) -> Value | None:
-    """The flag of a gradient that a call may not have."""
-    flag = Absence(Builder(graph)).of(gradient)
+def _absence(graph: Graph, start: int, gradient: Value) -> Value | None:
+    """The flag of a gradient that a call may not have; node `start` is the first of the backward."""
+    flag = Absence(graph, start).of(gradient)
     return None if isinstance(flag, bool) else flag
 
 

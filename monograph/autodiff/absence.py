@@ -1,15 +1,17 @@
 """Gradients that a call may not have: eager leaves None where the path it took read nothing.
 
-    absent(value, graph) -> True | False | a bool[] value of `graph`
+    absent(value) -> True | False | a bool[] value
 
 A derivative of regions (`autodiff.regions`) holds zeros for what a branch does not read. From such zeros it
 follows which gradients are zero because nothing flows, for the predicates of a call: through a `cond` by its
 predicate, through the backward of a loop when it makes no trip, through a sum when all of it is absent, through any
-other op
-when one operand is. The flags are recorded as nodes; a `cond` gets results for what only its regions know.
+other op when one operand is. The flags are recorded as nodes, each behind the node it tells about; a `cond` gets
+results for what only its regions know.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import torch
 
@@ -25,17 +27,14 @@ SUMS = frozenset({"aten.add.Tensor", "aten.sub.Tensor", "aten.stack.default", "a
 
 
 class Absence:
-    """Over one recorded graph. `builder` appends to it."""
+    """Over a recorded graph whose backward are the nodes from number `start` on."""
 
-    def __init__(self, builder: Builder) -> None:
-        self.builder = builder
+    def __init__(self, graph: Graph, start: int = 0) -> None:
+        self.homes = dict(_homes(graph, start))
         self.known: dict[Value, Flag] = {}
 
     def of(self, value: Value) -> Flag:
         """Whether a gradient is absent."""
-        return self._of(value, self.builder)
-
-    def _of(self, value: Value, builder: Builder) -> Flag:
         pending = [value]
         while pending:
             current = pending[-1]
@@ -43,18 +42,19 @@ class Absence:
             if current in self.known:
                 pending.pop()
                 continue
-            operands = [] if node is None or node.regions else list(node.inputs)
+            operands = [] if node is None or node not in self.homes or node.regions else list(node.inputs)
             missing = [operand for operand in operands if operand not in self.known]
             if missing:
                 pending += missing
                 continue
             pending.pop()
-            self.known[current] = self._flag(current, node, operands, builder)
+            self.known[current] = self._flag(current, node, operands)
         return self.known[value]
 
-    def _flag(self, value: Value, node: Node | None, operands: list[Value], builder: Builder) -> Flag:
-        if node is None:
+    def _flag(self, value: Value, node: Node | None, operands: list[Value]) -> Flag:
+        if node is None or node not in self.homes:
             return False
+        builder = self._behind(node)
         if node.op.name == "mono.cond":
             return self._cond(value, node, builder)
         if node.op.name == "mono.while":
@@ -65,12 +65,17 @@ class Absence:
         return not_(all_of([not_(flag, builder) for flag in flags], builder), builder) if any(
             flag is not False for flag in flags) else False
 
+    def _behind(self, node: Node) -> Builder:
+        nodes = self.homes[node].nodes
+        following = next(i for i, other in enumerate(nodes) if other is node) + 1
+        return Builder(self.homes[node], nodes[following] if following < len(nodes) else None, loc=node.loc)
+
     def _cond(self, value: Value, node: Node, builder: Builder) -> Flag:
         """By the predicate, what the branch leaves; the zeros that fill a branch are absent."""
         inside = []
         for region in node.regions:
             output = region.outputs[value.index]
-            inside.append(_is_filler(output, region) or self._of(output, Builder(region, loc=node.loc)))
+            inside.append(_is_filler(output, region) or self.of(output))
         then, otherwise = inside
         if isinstance(then, bool) and then is otherwise:
             return then
@@ -95,6 +100,14 @@ class Absence:
             return False
         count = carried[0]
         return builder.call("aten.eq.Scalar", count, 0)
+
+
+def _homes(graph: Graph, start: int = 0) -> Iterator[tuple[Node, Graph]]:
+    """Each node from number `start` on and those in its regions, with the graph that it stands in."""
+    for node in graph.nodes[start:]:
+        yield node, graph
+        for region in node.regions:
+            yield from _homes(region)
 
 
 def _is_zeros(value: Value) -> bool:

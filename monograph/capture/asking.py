@@ -17,6 +17,7 @@ from monograph.capture.captured import Binding
 from monograph.capture.checks import REPLAY
 from monograph.capture.draws import Draws
 from monograph.capture.generators import Generators
+from monograph.capture.layout import Layout
 from monograph.capture.memory import Memory
 from monograph.capture.number import DTYPES, TracedNumber
 from monograph.capture.paths import Paths
@@ -54,7 +55,7 @@ class Asking:
         self.generators: Generators | None = None                    # those of the caller's, where they are watched
         self.backward_hooks: Any = None                              # the driver's: see that module
         self.derivative: Callable[..., dict[Value, Value]] | None = None      # of a region: see `regions.gradient`
-        self.absence: Callable[[Graph, Value], Value | None] | None = None    # see `autodiff.absence`
+        self.absence: Callable[[Graph, int, Value], Value | None] | None = None    # see `autodiff.absence`
 
     @property
     def in_region(self) -> bool:
@@ -67,10 +68,25 @@ class Asking:
         with `follow` it is even where grad mode is off.
         """
         value = self.memory.read(tensor)
-        if self.in_region and (follow or torch.is_grad_enabled()) and self.followed_by_autograd(tensor) is None \
-                and (tensor.is_floating_point() or tensor.is_complex()):
-            value = self.record.emit("aten.detach.default", value, sizes=value.tensor.shape, dtype=tensor.dtype)
+        if self.in_region and (follow or torch.is_grad_enabled()) and (tensor.is_floating_point()
+                                                                       or tensor.is_complex()):
+            if self.followed_by_autograd(tensor) is None:
+                return self.record.emit("aten.detach.default", value, sizes=value.tensor.shape, dtype=tensor.dtype)
+            self.claim(tensor)
         return value
+
+    def claim(self, tensor: torch.Tensor) -> None:
+        """In a region, make the base of an outer storage the tensor whose history the region's backward goes on with.
+
+        It is another one where torch made a new tensor of an op's result (factories), or the user did (`detach`).
+        """
+        storage = self.memory.of(tensor)
+        root = tensor if tensor._base is None else tensor._base
+        if storage.base is root or storage.scope is self.record.graph:
+            return
+        if self.followed_by_autograd(storage.base) is not None or Layout.of(root).key != storage.layout.key:
+            raise Unmergeable("autograd follows tensors that share memory, and a branch or loop uses one")
+        storage.base = root
 
     def followed_by_autograd(self, fake: torch.Tensor) -> torch.Tensor | None:
         """The tensor that autograd knows and that requires grad, behind a fake; that of a parameter is the real one."""

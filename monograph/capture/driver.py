@@ -52,7 +52,7 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
     `request`: sizes that are symbols; the others are those of the example, or, with `told`, symbols that values tell.
     `hooks` are entered around the user's code.
     `derivative`: of a region (see `regions.gradient`); without it, programs with regions have no backward.
-    `absence(graph, gradient)`: a flag of gradients that a call may not have.
+    `absence(graph, start of the backward, gradient)`: a flag of gradients that a call may not have.
     `roots`: objects that tensors are named after and that must be left as found (None: `fn` and the arguments).
     Raises DataDependentError, UnsupportedError, DeviceError, or what the program itself raises. Torch and
     Python are left as they were found.

@@ -120,7 +120,7 @@ def _mark_absent(tracer: Tracer, seal: Seal, joint: JointInfo, output: int) -> N
     """Where a gradient may be absent, an output that says so."""
     if tracer.absence is None or not any(node.op.name == "mono.cond" for node in tracer.graph.nodes):
         return
-    flag = tracer.absence(tracer.graph, tracer.graph.outputs[output])
+    flag = tracer.absence(tracer.graph, joint.backward_start, tracer.graph.outputs[output])
     if flag is not None:
         joint.absent[output] = seal.output(flag, ())
 

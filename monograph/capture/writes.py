@@ -37,8 +37,12 @@ def write(tracer: Tracer, call: Call) -> Any:
     targets = _targets(call)
     before = [Layout.of(target) for target in targets]
     homes = [tracer.memory.of(target) for target in targets]
+    gives_history = tracer.in_region and torch.is_grad_enabled() \
+        and any(tracer.followed_by_autograd(tensor) is not None for tensor in call.tensors)
     for target, layout in zip(targets, before, strict=True):
         _refuse_history(tracer, call, target)
+        if gives_history:
+            tracer.claim(target)
         check_write(target, layout, call.tensors, call.name)
     if call.func is aten.copy_.default and isinstance(call.args[1], torch.Tensor):
         return call.restore(_copy(tracer, call))

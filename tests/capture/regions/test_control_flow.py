@@ -10,8 +10,9 @@ import torch
 from torch.utils import _pytree as pytree
 
 import monograph
-from tests.capture.regions.functions import CASES
+from tests.capture.regions import functions, functions_loops, functions_objects
 
+CASES = functions.CASES + functions_loops.CASES + functions_objects.CASES
 NAMES = [getattr(function, "__name__", type(function).__name__) for function, _ in CASES]
 
 
