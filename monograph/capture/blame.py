@@ -21,7 +21,7 @@ import torch
 from monograph.source import SourceLoc
 
 __all__ = ["asking_frame", "expression", "is_ours", "is_user_code", "know_lines", "line_behind", "location",
-           "raised_by_us", "raised_by_user", "raises_at", "user_frame", "warn"]
+           "raised_by_us", "raised_by_user", "raises_at", "site", "user_frame", "warn"]
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -63,6 +63,14 @@ def asking_frame(depth: int = 1) -> FrameType | None:
     while frame is not None and frame.f_code.co_filename.startswith((OURS, "<frozen", *PASS_ON)):
         frame = frame.f_back
     return frame
+
+
+def site(kind: str) -> Any:
+    """What a trace that starts again knows a statement or expression by: the one of the user's that is being run."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_ours(frame.f_code):
+        frame = frame.f_back
+    return kind, frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lineno, frame.f_lasti
 
 
 def raises_at(code: CodeType, instruction: int) -> bool:

@@ -14,6 +14,7 @@ import torch
 
 from monograph import compat, errors
 from monograph.capture.dims import dim, dims, is_symbolic, key_of
+from monograph.capture.dynamic import site_of
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.number import TracedNumber, number_dtype
 from monograph.capture.regions.errors import Unmergeable
@@ -168,8 +169,7 @@ class Seal:
         key = compat.storage_id(storage.base)
         alone = storage.input is None and self.fresh[key][1] is None
         if not layout.is_backed and not alone:
-            raise errors.DataDependentError("a result is a view at a place that only the run knows",
-                                            loc=self.tracer.record.loc, hint="return a clone() of it")
+            raise Unmergeable("a result is a view at a place that only the run knows", site_of(self.tracer, layout))
         sizes, strides = dims(layout.sizes), dims(layout.strides)
         if storage.input is not None:
             offset = layout.offset

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph import compat
+from monograph.capture.dims import key_of
 from monograph.capture.layout import Layout
 from monograph.capture.views import DynamicIndex, Step
 from monograph.ir.graph import Value
+from monograph.ir.symbolic import free_symbols
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["split_index", "select"]
+__all__ = ["select", "site_of", "split_index"]
 
 aten = torch.ops.aten
 
@@ -51,12 +53,13 @@ def _width(entry: Any) -> int:
     return 1
 
 
-def select(tracer: Tracer, x: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Tensor:
-    """The view `x.select(dim, index)`."""
+def select(tracer: Tracer, x: torch.Tensor, dim: int, index: torch.Tensor, site: Any) -> torch.Tensor:
+    """The view `x.select(dim, index)`, written at `site`."""
     x, index = tracer.lift(x), tracer.lift(index)
     parent, size = Layout.of(x), x.shape[dim]
     place = _place(tracer, tracer.memory.read(index), size)
     symbol = tracer.mode.shape_env.create_unbacked_symint()
+    tracer.index_sites[str(key_of(symbol))] = site
     sizes = (*parent.sizes[:dim], *parent.sizes[dim + 1:])
     strides = (*parent.strides[:dim], *parent.strides[dim + 1:])
     offset = parent.offset + symbol * parent.strides[dim]
@@ -64,6 +67,12 @@ def select(tracer: Tracer, x: torch.Tensor, dim: int, index: torch.Tensor) -> to
     step = Step(aten.select.int, (dim, DynamicIndex(place)), {}, parent, Layout.of(fake))
     tracer.memory.of(x).remember(step)
     return fake
+
+
+def site_of(tracer: Tracer, layout: Layout) -> Any:
+    """The expression that put a view at an unknown place; None where no index did."""
+    names = free_symbols(key_of(layout.offset))
+    return next((site for name, site in tracer.index_sites.items() if name in names), None)
 
 
 def _place(tracer: Tracer, index: Value, size: int) -> Value:

@@ -23,7 +23,7 @@ from monograph.capture.histories import cut
 from monograph.capture.inputs import flat_like
 from monograph.capture.layout import Layout
 from monograph.capture.literals import BUILDERS, built
-from monograph.capture.number import as_operands, number_dtype, takes_float
+from monograph.capture.number import TracedNumber, as_operands, number_dtype, takes_float
 from monograph.capture.regions.errors import Asked
 from monograph.capture.size_arguments import as_sizes
 
@@ -107,8 +107,9 @@ class UserMode(TorchFunctionMode):
                 tensor = built(self.tracer, *args, **kwargs)
             if tensor is not None:
                 return tensor
-        if func in INDEXING and type(args[1]) is tuple:
-            args = (args[0], tuple(map(self.as_index, args[1])), *args[2:])
+        if func in INDEXING:
+            x, index, *new = args
+            args = (x, tuple(map(self.as_index, index)) if type(index) is tuple else self.as_index(index), *new)
         if takes_float(func, args, kwargs) and not (self.tracer.in_region or self.tracer.backward_hooks.in_backward):
             self.tracer.record.loc = blame.location(blame.user_frame(3))
             return call_whole(self.tracer, func, func.__name__, args, kwargs)
@@ -143,7 +144,9 @@ class UserMode(TorchFunctionMode):
             return func(*args, **kwargs)
 
     def as_index(self, entry: Any) -> Any:
-        """One entry of an index: a sequence of traced numbers is a tensor, which torch would make of their memory."""
+        """One entry of an index: a tensor for a traced integer, or for a sequence of them (torch would read memory)."""
+        if isinstance(entry, TracedNumber) and entry.kind is int:
+            return entry.tensor
         if type(entry) not in (list, tuple) or not entry:
             return entry
         with torch._C.DisableTorchFunction(), torch.no_grad():
@@ -153,12 +156,12 @@ class UserMode(TorchFunctionMode):
     def select(self, x: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple[Any, ...]] | None:
         """`x` and `index` once its entries that are traced numbers are gone; None when there is none."""
         with torch._C.DisableTorchFunction():
-            found = dynamic.split_index(x, index, self.is_traced_number)
-            if found is None or (torch.is_grad_enabled() and x.requires_grad):
+            found, site = dynamic.split_index(x, index, self.is_traced_number), blame.site("index")
+            if found is None or site in self.tracer.plan.forks or (torch.is_grad_enabled() and x.requires_grad):
                 return None
             self.tracer.record.loc = blame.location(blame.user_frame(3))
             for dim, number in found[0]:
-                x = dynamic.select(self.tracer, x, dim, number)
+                x = dynamic.select(self.tracer, x, dim, number, site)
             return x, found[1] or (Ellipsis,)
 
     def is_traced_number(self, entry: Any) -> bool:

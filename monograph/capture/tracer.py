@@ -82,6 +82,7 @@ class Tracer(Asking, TorchDispatchMode):
         self.by_real: dict[int, Entry] = {}           # id(real tensor)
         self.by_fake: dict[int, Entry] = {}           # id(fake tensor)
         self.states: dict[int, torch.Tensor] = {}     # id(real state of the generator) -> its fake
+        self.index_sites: dict[str, Any] = {}         # by symbol of an unknown place: the index that put a view there
         self.bindings: list[Binding] = []             # one per graph input
         self.gradients: dict[int, tuple[Any, Any]] = {}     # id(real tensor) -> it, and its .grad that was read
         self.keep: list[Any] = []                     # objects whose ids or storages are keys

@@ -117,7 +117,7 @@ def enclosing(code: types.CodeType) -> types.CodeType:
         if function.__code__.co_filename == code.co_filename:
             found = _around(function.__code__, code)
             if found is not None:
-                return compiler.converted_from(found) or found
+                return enclosing(found)
     raise Unconvertible(f"{code.co_name} at {code.co_filename}:{code.co_firstlineno} is in no function")
 
 

@@ -24,6 +24,8 @@ __all__ = ["EXHAUST", "kind_told", "replacement"]
 
 EXHAUST = (sum, min, max, list, tuple, sorted, set, frozenset, dict)       # they take all of a generator at once
 
+MOST_SORTED = 12        # entries: each pair of them may become a cond
+
 Function = Callable[..., Any]
 Rule = Callable[..., Any]
 
@@ -143,6 +145,22 @@ def _extreme(operators: RegionOperators, name: str, *args: Any, **options: Any) 
     return best
 
 
+def _sorted(operators: RegionOperators, items: Any, *, key: Any = None, reverse: Any = False) -> Any:
+    """Neighbours that stand wrong change places, as often as it may take."""
+    entries = list(items)
+    keys = entries if key is None else [key(entry) for entry in entries]
+    if not any(isinstance(entry, (TracedNumber, torch.Tensor)) for entry in keys) or len(entries) > MOST_SORTED:
+        return sorted(entries, key=key, reverse=reverse)
+    pairs = list(zip(keys, entries, strict=True))
+    for last in range(len(pairs) - 1, 0, -1):
+        for i in range(last):
+            left, right = pairs[i], pairs[i + 1]
+            wrong = left[0] < right[0] if reverse else right[0] < left[0]
+            pairs[i], pairs[i + 1] = operators.choose(wrong, functools.partial(_same, (right, left)),
+                                                      functools.partial(_same, (left, right)))
+    return [entry for _, entry in pairs]
+
+
 def _min(operators: RegionOperators, *args: Any, **options: Any) -> Any:
     return _extreme(operators, "min", *args, **options)
 
@@ -174,5 +192,5 @@ def _same(value: Any) -> Any:
 RULES: dict[Any, Rule] = {
     int: _int, float: _float, bool: _bool, str: _str, repr: _repr,
     len: _len, range: _range, enumerate: _enumerate, reversed: _reversed,
-    zip: _zip, any: _any, all: _all, min: _min, max: _max, isinstance: _isinstance, type: _type,
+    zip: _zip, any: _any, all: _all, min: _min, max: _max, sorted: _sorted, isinstance: _isinstance, type: _type,
 }

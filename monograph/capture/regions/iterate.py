@@ -37,7 +37,7 @@ class TracedRange(Counted):
     """`range` of traced numbers."""
 
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
-        if (start, step) == (0, 1) and type(start) is int:
+        if type(start) is int and type(step) is int and (start, step) == (0, 1):
             super().__init__(stop, lambda index: index)
             return
         distance = stop - start if not isinstance(step, TracedNumber) and step > 0 else start - stop

@@ -103,6 +103,8 @@ class Merge:
         self.pairs: dict[Pair, set[Any]] = {}            # storages that meet, and the layouts at which
         self.kinds: dict[Pair, str] = {}
         self.made: dict[Pair, torch.Tensor] = {}         # by the ids of the two tensors
+        self.containers: dict[Pair, Any] = {}            # by the ids of the two containers
+        self.partners: tuple[dict[int, int], dict[int, int]] = ({}, {})      # which container meets which
         self.exported: dict[tuple[int, int], tuple[Storage, torch.Tensor]] = {}
         self.followed: list[tuple[torch.Tensor, int]] = []     # results that require grad, and their slots
         self.late: list[Callable[[], None]] = []         # to do once all results are there
@@ -123,13 +125,34 @@ class Merge:
             return self._sometimes(a, b, name, look=look)
         if kind_of(a) is not None and kind_of(b) is not None:
             return a if look else self._number(a, b, name)
-        if type(a) is type(b) and type(a) in (list, tuple, dict) or _is_node(a) and type(a) is type(b):
-            left, spec = pytree.tree_flatten(a, is_leaf=lambda x: x is not a and not _is_node(x))
-            right, other = pytree.tree_flatten(b, is_leaf=lambda x: x is not b and not _is_node(x))
-            if spec == other:
-                return pytree.tree_unflatten(
-                    [self.merge(x, y, name, look=look) for x, y in zip(left, right, strict=True)], spec)
+        if type(a) is type(b) and not pytree.tree_is_leaf(a):
+            known = self.containers.get((id(a), id(b)))
+            return self._container(a, b, name, look=look) if known is None or look else known
         raise Unmergeable(f"{name} is a {type(a).__name__} on one path and a {type(b).__name__} on the other")
+
+    def _container(self, a: Any, b: Any, name: str, *, look: bool) -> Any:
+        """A container with the entries of two, made in the branches; whoever holds both holds this one."""
+        left, spec = pytree.tree_flatten(a, is_leaf=lambda x: x is not a)
+        right, other = pytree.tree_flatten(b, is_leaf=lambda x: x is not b)
+        if spec != other:
+            raise Unmergeable(f"{name} has other entries on each path")
+        self._pair(a, b, name)
+        made = pytree.tree_unflatten([self.merge(x, y, name, look=look) for x, y in zip(left, right, strict=True)],
+                                     spec)
+        if not look:
+            self.containers[id(a), id(b)] = made
+        return made
+
+    def _pair(self, a: Any, b: Any, name: str) -> None:
+        """Unmergeable where two containers cannot become one: it would matter to who holds one of them alone."""
+        if isinstance(a, tuple) and isinstance(b, (tuple, type(None))):
+            return
+        self.keep.append((a, b))
+        outer = self.start.objects.content
+        for side, (mine, others) in enumerate(((a, b), (b, a))):
+            if mine is not None and (id(mine) in outer
+                                     or self.partners[side].setdefault(id(mine), id(others)) != id(others)):
+                raise Unmergeable(f"{name} is another {type(mine).__name__} on each path")
 
     def _sometimes(self, a: Any, b: Any, name: str, *, look: bool) -> Any:
         """A variable that has no value on some path. Names of our own are read where they have one only."""
@@ -145,10 +168,17 @@ class Merge:
 
     def _one_sided(self, value: Any, side: int, *, look: bool) -> Any:
         """What one branch left, for those who know that it ran."""
-        leaves, spec = pytree.tree_flatten(value)
-        if look:
-            return value
-        return pytree.tree_unflatten([self._one_sided_leaf(leaf, side) for leaf in leaves], spec)
+        if pytree.tree_is_leaf(value) or id(value) in self.start.objects.content:
+            return value if look else self._one_sided_leaf(value, side)
+        known = self.containers.get((id(value), id(None)))
+        if known is not None and not look:
+            return known
+        self._pair(*((value, None) if side == 0 else (None, value)), "a variable")
+        entries, spec = pytree.tree_flatten(value, is_leaf=lambda x: x is not value)
+        made = pytree.tree_unflatten([self._one_sided(entry, side, look=look) for entry in entries], spec)
+        if not look:
+            self.containers[id(value), id(None)] = made
+        return made
 
     def _one_sided_leaf(self, leaf: Any, side: int) -> Any:
         if isinstance(leaf, TracedNumber):
@@ -347,6 +377,3 @@ class Merge:
             self.slot(*((place.predicate, never) if side == 0 else (never, place.predicate)), fill)
         self.late.append(lambda: memory.lies_at(made, tuple(places), self.start.site))
 
-
-def _is_node(value: Any) -> bool:
-    return type(value) in pytree.SUPPORTED_NODES

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +60,7 @@ class RegionOperators(Operators):
 
     def branch(self, predicate: torch.Tensor, then: Thunk, otherwise: Thunk, state: State) -> Any:
         """`then()` or `otherwise()`; a fork where a region will not do."""
-        site = _site("if")
+        site = blame.site("if")
         if site in self.forks:
             return then() if self.read(predicate, site) else otherwise()
         try:
@@ -92,7 +91,7 @@ class RegionOperators(Operators):
         def go_on() -> Any:
             return test() if stop is None else self.and_(self.not_(stop()), test)
 
-        site = _site("while")
+        site = blame.site("while")
         for trip in itertools.count():
             if trip < self.forks.get(site, 0):
                 decided = self.decide(go_on())
@@ -275,11 +274,3 @@ class StandIn:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._value, name)
-
-
-def _site(kind: str) -> Any:
-    """The statement of the user's that is being run."""
-    frame = sys._getframe(2)
-    while frame.f_back is not None and blame.is_ours(frame.f_code):
-        frame = frame.f_back
-    return kind, frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lineno, frame.f_lasti

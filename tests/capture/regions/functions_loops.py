@@ -97,7 +97,7 @@ def enumerate_rows(x):
 
 def zip_rows(x, y):
     total = torch.zeros(3)
-    for a, b in zip(x, y):      # noqa: B905
+    for a, b in zip(x, y):
         if a.sum() > b.sum():
             total += a
         else:
@@ -155,7 +155,7 @@ def continue_skips_the_rest(x, k):
 
 def else_after_break(x):
     for i in range(4):
-        if x.sum() > 3:
+        if x.sum() > 3 * i:
             break
         x = x + 1
     else:

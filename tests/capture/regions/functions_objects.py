@@ -229,11 +229,11 @@ def conditional_shape(x):
 
 
 def shadowed_names(x):
-    sum = x.sum()       # noqa: A001
+    sum = x.sum()
     if sum > 0:
-        max = x * 2     # noqa: A001
+        max = x * 2
     else:
-        max = x         # noqa: A001
+        max = x
     return max + sum
 
 
@@ -304,7 +304,7 @@ class Counted(nn.Module):
 
     def forward(self, x):
         if x.sum() > 0:
-            self.seen += x.sum()
+            self.seen += x.detach().sum()
             self.last = x * 2
         else:
             self.last = x

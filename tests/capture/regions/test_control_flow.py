@@ -13,6 +13,7 @@ import monograph
 from tests.capture.regions import functions, functions_loops, functions_objects
 
 CASES = functions.CASES + functions_loops.CASES + functions_objects.CASES
+NATIVE = len(functions.CASES)           # of these the native programs are run too
 NAMES = [getattr(function, "__name__", type(function).__name__) for function, _ in CASES]
 
 
@@ -36,8 +37,16 @@ def same(a: Any, b: Any) -> None:
         assert a == b
 
 
-@pytest.mark.parametrize("backend", ["reference", "llvm"])
-@pytest.mark.parametrize(("function", "inputs"), CASES, ids=NAMES)
+def on_backends(cases: list[Any], names: list[str]) -> Any:
+    """Every case in the reference evaluator, the first ones as native programs too."""
+    named = list(zip(cases, names, strict=True))
+    both = [(case, name, backend) for backend, some in (("reference", named), ("llvm", named[:NATIVE]))
+            for case, name in some]
+    return pytest.mark.parametrize(("function", "inputs", "backend"), [
+        pytest.param(*case, backend, id=f"{name}-{backend}") for case, name, backend in both])
+
+
+@on_backends(CASES, NAMES)
 def test_every_path(function: Any, inputs: list[tuple[torch.Tensor, ...]], backend: str) -> None:
     plain = copy.deepcopy(function)
     fast = monograph.compile(copy.deepcopy(function), backend=backend)
@@ -49,7 +58,13 @@ def test_every_path(function: Any, inputs: list[tuple[torch.Tensor, ...]], backe
             assert torch.equal(a, b)
 
 
-SEVERAL = {"attributes_of_numbers", "caught_raise", "nothing_or_tensor", "unbound_read"}    # no region can hold them
+# No region can hold them: another structure, dtype, size or function on each path, a list that grows in a loop.
+SEVERAL = {
+    "attributes_of_numbers", "builtins_over_rows", "caught_raise", "chained_generators", "comprehension_with_filter",
+    "conditional_dtype", "conditional_function", "conditional_shape", "else_after_break", "filter_and_map",
+    "growing_rows", "list_of_counted_loop", "nonzero_loop", "nothing_or_tensor", "slice_by_counter", "star_targets",
+    "unbound_read",
+}
 
 
 @pytest.mark.parametrize(("function", "inputs"), CASES, ids=NAMES)
@@ -85,8 +100,7 @@ REFUSED = {"writes_in_branches", "alias_on_one_path"}
 DERIVED = [(case, name) for case, name in zip(CASES, NAMES, strict=True) if name not in REFUSED]
 
 
-@pytest.mark.parametrize("backend", ["reference", "llvm"])
-@pytest.mark.parametrize(("function", "inputs"), [case for case, _ in DERIVED], ids=[name for _, name in DERIVED])
+@on_backends([case for case, _ in DERIVED], [name for _, name in DERIVED])
 def test_gradients(function: Any, inputs: list[tuple[torch.Tensor, ...]], backend: str) -> None:
     plain = copy.deepcopy(function)
     fast = monograph.compile(copy.deepcopy(function), backend=backend)
