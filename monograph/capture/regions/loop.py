@@ -293,7 +293,8 @@ class _Loop:
         if now.dtype != layout.dtype or now.key[0] != layout.key[0] or compact(now).key != compact(layout).key:
             raise Unmergeable(f"{leaf.name} changes its size, dtype or strides in a loop")
         if leaf.kind != "moving":
-            if at[0] == compat.storage_id(given) and now.key == layout.key:
+            if at[0] == compat.storage_id(given) and now.key == layout.key and not (
+                    self.start.grad and end is not leaf.value and is_differentiable(end, leaf.value)):
                 return False
             home = compat.storage_id(given), layout.key
             leaf.kind, leaf.places, leaf.objects = "moving", {home: layout}, {home: given}

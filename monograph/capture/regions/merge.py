@@ -101,6 +101,7 @@ class Merge:
         self.predicate = predicate
         self.slots: list[tuple[Value, Value, Callable[[Value], None]]] = []
         self.pairs: dict[Pair, set[Any]] = {}            # storages that meet, and the layouts at which
+        self.meetings: dict[Pair, set[Pair]] = {}        # and the ids of the tensors that do
         self.kinds: dict[Pair, str] = {}
         self.made: dict[Pair, torch.Tensor] = {}         # by the ids of the two tensors
         self.containers: dict[Pair, Any] = {}            # by the ids of the two containers
@@ -225,7 +226,7 @@ class Merge:
 
     def _look(self, a: torch.Tensor, b: torch.Tensor, name: str) -> torch.Tensor:
         (p, at), (q, bt) = self._where(a), self._where(b)
-        if a is b or p == q and at.key == bt.key and not self._is_fresh(p, 0):
+        if self._is_one(a, b, p, at, q, bt):
             return a
         if at.dtype != bt.dtype or at.key[0] != bt.key[0]:
             raise Unmergeable(f"{name} is {at.dtype}{list(at.sizes)} on one path and {bt.dtype}{list(bt.sizes)} "
@@ -233,7 +234,13 @@ class Merge:
         if at.key[1] != bt.key[1] or (at.conj, at.neg) != (bt.conj, bt.neg) or at.conj or at.neg:
             raise Unmergeable(f"{name} has strides {list(at.strides)} on one path and {list(bt.strides)} on the other")
         self.pairs.setdefault((p, q), set()).add((at.key, bt.key))
+        self.meetings.setdefault((p, q), set()).add((id(a), id(b)))
         return a
+
+    def _is_one(self, a: torch.Tensor, b: torch.Tensor, p: int, at: Layout, q: int, bt: Layout) -> bool:
+        """Whether two tensors are one to everybody, autograd included."""
+        return a is b or (p == q and at.key == bt.key and not self._is_fresh(p, 0)
+                          and not (self.start.grad and is_differentiable(a, b)))
 
     def _is_fresh(self, storage: int, side: int) -> bool:
         return self.tracer.memory.by_id[storage].scope is self.bodies[side].graph
@@ -248,7 +255,7 @@ class Merge:
         for (p, q), layouts in self.pairs.items():
             paired = (self._is_fresh(p, 0) and self._is_fresh(q, 1) and len(partners[0][p]) == len(partners[1][q]) == 1
                       and not memory[p].places and not memory[q].places)
-            if paired and len(layouts) == 1:
+            if paired and len(layouts) == len(self.meetings[p, q]) == 1:
                 self.kinds[p, q] = "value"
             elif paired and all(a == b for a, b in layouts) and memory[p].layout.key == memory[q].layout.key:
                 self.kinds[p, q] = "storage"
@@ -259,13 +266,14 @@ class Merge:
             return known
         self.keep.append((a, b))
         (p, at), (q, bt) = self._where(a), self._where(b)
-        if a is b or p == q and at.key == bt.key and not self._is_fresh(p, 0):
+        if self._is_one(a, b, p, at, q, bt):
             return a
         kind = self.kinds.get((p, q))
         if kind == "value":
             made = self._result(at, self._read(a, 0, b), self._read(b, 1, a), is_differentiable(a, b))
         elif self.start.grad and is_differentiable(a, b):
             made = self._result(at, self._read(a, 0, b), self._read(b, 1, a), True, True)
+            self.late.append(lambda: self._watch(made, (p, q)))
         elif kind == "storage":
             made = self._view(self._export(p, 0, q)[1], at)
         else:
@@ -292,6 +300,15 @@ class Merge:
         frozen = self.start.frozen(SHARED) if shared else None
         self.slot(a, b, lambda value: self.tracer.add_result(made, value, frozen))
         return made
+
+    def _watch(self, made: torch.Tensor, storages: Pair) -> None:
+        """Give up once one of the storages that a result may be a view of is written."""
+        memory = self.tracer.memory
+        seen = [memory.by_id[key] if not self._is_fresh(key, side) else self.exported.get((key, side), (None,))[0]
+                for side, key in enumerate(storages)]
+        never = self.tracer.record.full((), False, torch.bool)
+        memory.lies_at(memory.of(made), tuple(Place(never, storage, storage.layout) for storage in seen if storage),
+                       self.start.site)
 
     def _view(self, base: torch.Tensor, layout: Layout) -> torch.Tensor:
         args = (base, layout.sizes, layout.strides, layout.offset)

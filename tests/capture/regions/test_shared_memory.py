@@ -1,4 +1,5 @@
-"""What a branch or loop writes in place starts to require grad, or shares memory with what does."""
+"""Tensors that share memory while autograd follows one of them: in-place sums, views, detached ones, in branches and
+loops."""
 
 from __future__ import annotations
 
@@ -65,7 +66,74 @@ def index_add(x):
     return out.sum(0) + x
 
 
-FUNCTIONS = [sum_in_loop, sum_in_branch, row_in_branch, written_before, detached_alias, views_of_one, index_add]
+def detached_on_one_path(x):
+    y = x * 2
+    if x.sum() > 0:
+        y = y.detach()
+    return y * x
+
+
+def detached_in_loop(x):
+    h, i = x * 1, 0
+    while i < x.abs().sum():
+        h = torch.tanh(h + x)
+        h = h.detach()
+        i += 1
+    return h * x
+
+
+def detached_now_and_then(x):
+    h, i = x * 1, 0
+    while i < x.abs().sum():
+        h = torch.tanh(h + x)
+        if i % 2 == 0:
+            h = h.detach()
+        i += 1
+    return h * x
+
+
+def view_of_what_is_written(x):
+    a = x * 2
+    b = a.view(3)
+    if x.sum() > 0:
+        b = b + 1
+    a.add_(1)
+    return a * b
+
+
+def two_names_in_both_branches(x):
+    if x.sum() > 0:
+        t = x * 2
+        u = t.view(3)
+    else:
+        t = x * 3
+        u = t.view(3)
+    t.add_(1)
+    return u * t
+
+
+def some_views(x):
+    t = x * 2
+    if x.sum() > 0:
+        u, v = t[1:], t.detach()
+    else:
+        u, v = t[:2], t * 1
+    v = v + 1
+    t.mul_(2)
+    return u.sum() + v + t
+
+
+FUNCTIONS = [sum_in_loop, sum_in_branch, row_in_branch, written_before, detached_alias, views_of_one, index_add,
+             detached_on_one_path, detached_in_loop, detached_now_and_then, view_of_what_is_written,
+             two_names_in_both_branches, some_views]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_values(function: Any) -> None:
+    fast = monograph.compile(function, backend="reference")
+    with torch.no_grad():
+        for numbers in ([1.0, 2.0, -0.5], [-1.0, -2.0, 0.5]):
+            torch.testing.assert_close(fast(torch.tensor(numbers)), function(torch.tensor(numbers)), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
