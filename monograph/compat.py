@@ -50,7 +50,8 @@ __all__ = [
     "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu",
     "fake_from_storage", "fake_sized", "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level",
     "function_mode_depth", "functorch_level", "global_module_hooks", "gradient_edge", "impl_address", "is_backed",
-    "is_composite", "is_plain", "is_static_input", "kernels_only", "last_sequence", "llvmlite_library",
+    "is_composite", "is_plain", "is_plain_class", "is_static_input", "kernels_only", "last_sequence",
+    "llvmlite_library",
     "module_hooks", "no_inference_mode", "no_torch_function", "overload", "plain_torch", "quiet_fakes", "run_fake",
     "schema_arguments", "set_grad_enabled", "set_version", "dims_of", "size_expression", "size_hint",
     "size_replacements", "storage_address", "storage_id",
@@ -116,9 +117,17 @@ BatchNorm: Any = torch.nn.modules.batchnorm._BatchNorm    # 2.13
 PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
+def is_plain_class(kind: type) -> bool:
+    """Whether ops take a tensor of this class as they take a plain one, and give plain ones. A subclass of Parameter
+    that says nothing of ops does."""
+    return kind in PLAIN_TENSORS or (
+        issubclass(kind, torch.nn.Parameter) and not dispatches(kind)
+        and kind.__torch_function__ is torch.nn.Parameter.__torch_function__)
+
+
 def is_plain(tensor: torch.Tensor) -> bool:
     """Whether sizes and strides may be asked for without running code of a subclass or failing."""
-    return type(tensor) in PLAIN_TENSORS and tensor.layout is torch.strided and not tensor.is_nested
+    return is_plain_class(type(tensor)) and tensor.layout is torch.strided and not tensor.is_nested
 
 
 def tensor_guards(tensors: Any, free: Mapping[int, tuple[Collection[int], Collection[int]]]) -> Any:

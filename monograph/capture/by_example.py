@@ -158,7 +158,8 @@ def _real(
         count = value.untyped_storage().nbytes() // value.element_size()
         memory = torch.full((count,), number, dtype=value.dtype)
         real = memory.as_strided(value.shape, value.stride(), value.storage_offset())
-        if inexact and value.dim() >= 2 and value.shape[-1] == value.shape[-2]:
+        square = value.dim() >= 2 and value.shape[-1] == value.shape[-2]
+        if inexact and square and not Layout.of(value).overlaps_itself():
             real = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype).copy_(torch.eye(value.shape[-1]))
         return real
     if isinstance(value, (list, tuple)):

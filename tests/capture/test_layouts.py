@@ -102,3 +102,12 @@ def test_rows_of_grouped_products(sizes, of_weight, last, dtype):
             got = compiled(*inputs)
             assert got.stride() == want.stride() and got.dtype == want.dtype
             torch.testing.assert_close(got, want)
+
+
+def test_square_tensors_that_repeat():
+    def pairs(x):
+        return torch.combinations(x, 2), x.expand(4, 4).mul(x.view(-1, 1).expand(4, 4)), x.expand(4, 4) @ x.expand(4, 4)
+
+    x = torch.arange(4.0)
+    for got, want in zip(monograph.compile(pairs)(x), pairs(x), strict=True):
+        torch.testing.assert_close(got, want)

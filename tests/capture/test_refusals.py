@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import monograph
 from monograph import errors
 from monograph.capture import trace
 from tests.capture.test_views import ramp
@@ -72,3 +73,32 @@ def test_devices_are_named() -> None:
 def test_leaving_torch(fn: Any) -> None:
     with pytest.raises(errors.UnsupportedError, match="out of torch"), torch.no_grad():
         trace(fn, (ramp(3),), {})
+
+
+class Weight(torch.nn.Parameter):
+    """One that says nothing of ops."""
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_a_weight_may_be_of_a_subclass_of_parameter(grad: bool) -> None:
+    class Scale(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = Weight(torch.arange(3.0))
+            self.weight.scale = 2.0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.weight * self.weight.scale if isinstance(self.weight, Weight) else x
+
+    model = Scale()
+    compiled = monograph.compile(model)
+    for number in (2.0, 3.0):
+        model.weight.scale = number
+        with torch.set_grad_enabled(grad):
+            assert torch.equal(compiled(torch.ones(3)), model(torch.ones(3)))
+            assert type(compiled(torch.ones(3))) is torch.Tensor
+    if grad:
+        compiled(torch.ones(3)).sum().backward()
+        assert torch.equal(model.weight.grad, torch.full((3,), 3.0))
+    model.weight = torch.nn.Parameter(torch.ones(3))
+    assert torch.equal(compiled(torch.ones(3)), model(torch.ones(3)))
