@@ -35,6 +35,7 @@ def mark(body: Sequence[ast.stmt], always: Iterable[str]) -> None:
 class _Backward:
     def __init__(self, floor: Names) -> None:
         self.floor = floor
+        self.out = NOTHING          # where a `return` goes: what is live after the branch or iteration it stands in
 
     def block(self, statements: Sequence[ast.stmt], live: Names) -> Names:
         """What is live before some statements, given what is after them."""
@@ -45,11 +46,13 @@ class _Backward:
     def statement(self, node: ast.stmt, live: Names) -> Names:
         if isinstance(node, ast.If):
             node.live = live  # type: ignore[attr-defined,union-attr,unused-ignore]
-            return frozenset(scope.loaded([node.test])) | self.block(node.body, live) | self.block(node.orelse, live)
+            out = self.out if getattr(node, "kept", False) else live
+            return frozenset(scope.loaded([node.test])) | self.region(node.body, live, out) | \
+                self.region(node.orelse, live, out)
         if isinstance(node, (ast.While, ast.For)) and not getattr(node, "kept", False):
             return self.loop(node, live)
         if isinstance(node, (ast.Return, ast.Raise)):
-            return self.floor | frozenset(scope.loaded([node]))
+            return self.floor | self.out | frozenset(scope.loaded([node]))
         if isinstance(node, ast.Assign):
             stored = {target.id for target in node.targets if isinstance(target, ast.Name)}
             return (live - stored) | self.floor | scope.loaded([node])
@@ -57,6 +60,12 @@ class _Backward:
         if blocks or getattr(node, "handlers", None) or getattr(node, "cases", None):
             return self.opaque(node, live)
         return live | scope.loaded([node]) | _touched(node)
+
+    def region(self, statements: Sequence[ast.stmt], live: Names, out: Names) -> Names:
+        before, self.out = self.out, out
+        live = self.block(statements, live)
+        self.out = before
+        return live
 
     def loop(self, node: ast.While | ast.For, live: Names) -> Names:
         node.live = live  # type: ignore[attr-defined,union-attr,unused-ignore]
@@ -67,7 +76,7 @@ class _Backward:
         entering = after | test
         while True:
             node.entering = entering  # type: ignore[attr-defined,union-attr,unused-ignore]
-            grown = entering | ((self.block(node.body, entering) - targets) | self.floor)
+            grown = entering | ((self.region(node.body, entering, entering) - targets) | self.floor)
             if grown == entering:
                 break
             entering = grown
@@ -77,7 +86,7 @@ class _Backward:
         """A statement whose control flow is not looked into: all it reads is live throughout."""
         before = self.floor
         touched = scope.loaded([node]) | _touched(node)
-        self.floor = before | touched | live
+        self.floor = before | touched | live | self.out
         for inner in ast.iter_child_nodes(node):
             for _, block in ast.iter_fields(inner) if not isinstance(inner, ast.stmt) else ():
                 if _is_block(block):

@@ -1,0 +1,46 @@
+"""Small programs in which random writing found a difference from eager, each named for what it does."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+import monograph
+from tests.capture.harness import alias_relation, assert_same
+
+P, N = torch.tensor([0.5, 1.5, 2.5]), torch.tensor([-0.5, -1.5, 0.25])
+
+
+def check(function: Callable[..., Any], *calls: Sequence[Any], grad: bool = False) -> Any:
+    """Results, arguments, aliases and what requires grad are eager's in each call, and again."""
+    fast = monograph.compile(function, backend="reference")
+    for call in (*calls, *calls):
+        seen = []
+        for run in (function, fast):
+            given = [(x.clone().requires_grad_(grad and x.is_floating_point()) * 1 if isinstance(x, torch.Tensor)
+                      else copy.deepcopy(x)) for x in call]
+            with torch.set_grad_enabled(grad):
+                result = run(*given)
+            tensors = [x for x in pytree.tree_leaves((given, result)) if isinstance(x, torch.Tensor)]
+            seen.append(((result, given), alias_relation(tensors), [x.requires_grad for x in tensors]))
+        (expected, *outside), (found, *others) = seen
+        assert_same(expected, found, exact=False)
+        assert others == outside
+    return fast
+
+
+def test_finally_returns_in_place_of_a_return_behind_a_branch() -> None:
+    def function(a, c):
+        if c[0] > 0:
+            return a + 1
+        try:
+            return a
+        finally:
+            if c[1] > 0:
+                return a * 2        # noqa: B012
+
+    check(function, (P, P), (P, N), (P, -P))
