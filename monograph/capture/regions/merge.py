@@ -228,6 +228,8 @@ class Merge:
         (p, at), (q, bt) = self._where(a), self._where(b)
         if self._is_one(a, b, p, at, q, bt):
             return a
+        if not self.start.grad and is_differentiable(a, b):
+            raise Unmergeable(f"{name} has a history on one path only")
         if at.dtype != bt.dtype or at.key[0] != bt.key[0]:
             raise Unmergeable(f"{name} is {at.dtype}{list(at.sizes)} on one path and {bt.dtype}{list(bt.sizes)} "
                               "on the other")

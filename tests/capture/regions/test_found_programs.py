@@ -44,3 +44,45 @@ def test_finally_returns_in_place_of_a_return_behind_a_branch() -> None:
                 return a * 2        # noqa: B012
 
     check(function, (P, P), (P, N), (P, -P))
+
+
+def test_results_that_share_memory_are_objects_of_their_own() -> None:
+    def function(x):
+        y = x * 2
+        z = y.view(3)
+        return y, y.detach(), z, y, z
+
+    for grad in (False, True):
+        check(function, (P,), grad=grad)
+
+
+class Remembers(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = None
+
+    def forward(self, x):
+        y = x * 2
+        self.last = y.detach()
+        return y
+
+
+def test_an_attribute_shares_memory_with_a_result() -> None:
+    for grad in (False, True):
+        module = Remembers()
+        fast = monograph.compile(module, backend="reference")
+        with torch.set_grad_enabled(grad):
+            y = fast(P.clone().requires_grad_(grad) * 1)
+        assert module.last is not y and module.last.data_ptr() == y.data_ptr()
+        assert y.requires_grad is grad and not module.last.requires_grad
+
+
+def test_tensors_with_histories_swapped_without_grad() -> None:
+    def function(x):
+        y, z = x.clone(), x
+        with torch.no_grad():
+            if x.sum() > 0:
+                y, z = z, y
+        return z
+
+    check(function, (P,), (N,), grad=True)
