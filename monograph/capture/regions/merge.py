@@ -200,7 +200,8 @@ class Merge:
                 pair = (mine, zeros) if side == 0 else (zeros, mine)
                 known = self._result(layout, *pair, True, True)
             else:
-                known = self._view(self._export(key, side)[1], layout)
+                base = self._export(key, side)[1]        # itself, which may turn out to be an outer tensor
+                known = base if leaf is self.tracer.memory.by_id[key].base else self._view(base, layout)
             self.made[id(leaf), id(None)] = known
         return known
 

@@ -86,3 +86,17 @@ def test_tensors_with_histories_swapped_without_grad() -> None:
         return z
 
     check(function, (P,), (N,), grad=True)
+
+
+def test_a_branch_in_a_branch_leaves_the_argument_itself() -> None:
+    def function(a, c):
+        x = a.clone()
+        if c[0] > 0:
+            if c[1] > 0:
+                if c[2] > 0:
+                    return a
+            else:
+                return x
+        return None
+
+    check(function, *((P, torch.tensor(c)) for c in ([1.0, 1, 1], [1, 1, 0], [1, 0, 0], [0, 0, 0])))
