@@ -61,10 +61,10 @@ def test_every_path(function: Any, inputs: list[tuple[torch.Tensor, ...]], backe
 # No region can hold them: another structure, dtype, size or function on each path, a list that grows in a loop. Or (the
 # first) an attribute is None before the first call.
 SEVERAL = {
-    "Counted", "attributes_of_numbers", "builtins_over_rows", "caught_raise", "chained_generators", "comprehension_with_filter",
-    "conditional_dtype", "conditional_function", "conditional_shape", "else_after_break", "filter_and_map",
-    "growing_rows", "list_of_counted_loop", "nonzero_loop", "nothing_or_tensor", "slice_by_counter", "star_targets",
-    "unbound_read",
+    "Counted", "attributes_of_numbers", "builtins_over_rows", "caught_raise", "chained_generators",
+    "comprehension_with_filter", "conditional_dtype", "conditional_function", "conditional_shape",
+    "else_after_break", "filter_and_map", "growing_rows", "list_of_counted_loop", "nonzero_loop",
+    "nothing_or_tensor", "slice_by_counter", "star_targets", "unbound_read",
 }
 
 
