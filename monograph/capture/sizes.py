@@ -24,7 +24,7 @@ import torch
 from monograph import compat, errors
 from monograph.capture import blame, handlers
 from monograph.capture.call import flatten_result, result_type
-from monograph.capture.dims import dims, key_of, relations
+from monograph.capture.dims import key_of, relations
 from monograph.capture.layout import Layout
 from monograph.capture.recorder import Recorder
 from monograph.capture.regions.errors import Unmergeable
@@ -68,9 +68,14 @@ def read(tracer: Tracer, call: Call, result: Any) -> Any:
     names: dict[str, Dim] = {name: known or _declare(tracer) for name in new}        # torch's symbol -> ours
     types = [_renamed(result_type(leaf), names) for leaf in results]
     values = tracer.node(table.of_overload(call.func), tracer.encode(call.args), tracer.encode(call.kwargs), types)
-    if known is None:
+    if known is None and key in tracer.sizes.fixed_counts and not tracer.paths.can_run:        # in the backward
+        fixed = True
+        tracer.sizes.numbers.update(dict.fromkeys(map(str, names.values()), tracer.sizes.fixed_counts[key]))
+    elif known is None:
         _find(tracer, call, names, values, fixed)
-        if key is not None and not fixed:
+        if key is not None and fixed:
+            tracer.sizes.fixed_counts[key] = tracer.sizes.numbers[str(next(iter(names.values())))]
+        elif key is not None:
             tracer.sizes.counts[key] = next(iter(names.values()))
     make: Callable[..., torch.Tensor] = _sized if fixed else _laid
     made = [make(tracer, leaf, value, names) if isinstance(leaf, torch.Tensor) else leaf
@@ -137,11 +142,14 @@ def _expect(tracer: Tracer, symbol: Symbol) -> None:
 
 
 def _sized(tracer: Tracer, leaf: torch.Tensor, value: Value, names: Mapping[str, Dim]) -> torch.Tensor:
-    real = tracer.paths.values[value]
+    real, numbers = tracer.paths.values.get(value), tracer.sizes.numbers
+    shape = [symbolic.evaluate(size, numbers) for size in value.tensor.shape]
+    strides = real.stride() if real is not None else [
+        symbolic.evaluate(symbolic.substitute(key_of(step), names), numbers) for step in leaf.stride()]
     with compat.plain_torch():
-        fake = tracer.fresh(real.shape, real.stride(), real.dtype)
-    tracer.memory.add(fake, tracer.record.emit("mono.sized", value, dims(real.shape), tracer.paths.last,
-                                                sizes=real.shape, dtype=real.dtype))
+        fake = tracer.fresh(shape, strides, leaf.dtype)
+    tracer.memory.add(fake, tracer.record.emit("mono.sized", value, tuple(shape), tracer.paths.last, sizes=shape,
+                                                dtype=leaf.dtype))
     return fake
 
 

@@ -75,6 +75,7 @@ class Sizes:
     told: dict[str, Origin] = field(default_factory=dict)         # where symbols were made that values tell
     dims: dict[Value, Dim] = field(default_factory=dict)          # numbers of the program that sizes were made of
     counts: dict[Any, Dim] = field(default_factory=dict)          # mask, as `alike` numbers it -> its true elements
+    fixed_counts: dict[Any, int] = field(default_factory=dict)    # the same where the program is for that number
     alike: Alike = field(default_factory=Alike)
     required: set[Relation] = field(default_factory=set)
     pinned: set[Origin] = field(default_factory=set)              # told symbols whose very number is needed, as

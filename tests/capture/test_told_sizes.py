@@ -153,3 +153,33 @@ def test_integers_say_that_they_are():
     for x in CALLS:
         check(function, fast, x, False)
     assert len(dispatcher_of(fast).entries) == 1
+
+
+def rows_filled(x):
+    mask = x > 0
+    y = torch.zeros_like(x)
+    y[mask] = x[mask] * 2
+    return y + x
+
+
+def rows_filled_in_branch(x):
+    mask = x > 0
+    y = torch.empty_like(x)
+    if mask.any():
+        y[mask] = x[mask] * 2
+        y[~mask] = 0.0
+    else:
+        y.copy_(x)
+    return y * x
+
+
+@pytest.mark.parametrize("function", [rows_filled, rows_filled_in_branch])
+def test_gradients_of_rows_filled_by_a_mask(function):
+    fast = monograph.compile(function, backend="reference")
+    for numbers in ([1.0, 2.0, -0.5], [-1.0, 2.0, -3.0], [-1.0, -2.0, -3.0], [1.0, 2.0, 3.0], [5.0, 6.0, -1.0]):
+        leaves = [torch.tensor(numbers, requires_grad=True) for _ in range(2)]
+        results = [called(leaf * 1) for called, leaf in zip((function, fast), leaves, strict=True)]
+        for result in results:
+            (result * torch.arange(1.0, 4.0)).sum().backward()
+        torch.testing.assert_close(results[1], results[0], rtol=0, atol=0)
+        torch.testing.assert_close(leaves[1].grad, leaves[0].grad, rtol=0, atol=0)
