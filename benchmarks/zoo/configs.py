@@ -39,8 +39,8 @@ class Scale:
 SCALES = (
     Scale(8, 4, 2), Scale(2, 4, 2), Scale(8, 4, 2, filled=True), Scale(2, 4, 2, filled=True), Scale(8, 1, 2),
     Scale(1, 16, 2), Scale(4, 1, 2), Scale(8, 1, 2, False), Scale(8, 1, 4), Scale(8, 1, 99), Scale(1, 4, 2),
-    Scale(1, 4, 2, filled=True), Scale(2, 1, 2), Scale(1, 1, 2), Scale(8, 1, 99, False), Scale(1, 1, 2, False),
-    Scale(1, 1, 99, False),
+    Scale(1, 4, 2, filled=True), Scale(2, 1, 2, filled=True), Scale(2, 1, 2), Scale(1, 1, 2), Scale(8, 1, 99, False),
+    Scale(1, 1, 2, False), Scale(1, 1, 99, False),
 )
 
 BASE = {field.name for field in dataclasses.fields(PreTrainedConfig)}
@@ -111,6 +111,14 @@ OPEN: dict[str, Callable[[Any], Any]] = {
     "mlp_layer_types": lambda config: ["dense"] * config.num_hidden_layers,
     "prediction_length": lambda config: 8,
     "context_length": lambda config: 16,
+    "num_experts": lambda config: 8,
+    "n_routed_experts": lambda config: 8,
+    "num_experts_per_tok": lambda config: 2,
+    "top_k_experts": lambda config: 2,
+    "n_shared_experts": lambda config: 1,
+    "n_group": lambda config: 1,
+    "topk_group": lambda config: 1,
+    "moe_intermediate_size": lambda config: 32,
     "pad_token_id": lambda config: 1,
     "mask_token_id": lambda config: 2,
     "vocabulary_map": lambda config: {"<image>": 8},

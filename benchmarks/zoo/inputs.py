@@ -140,6 +140,7 @@ class Maker:
         yield torch.randn(self.batch, SAMPLES)
         yield torch.randn(self.batch, self.number("audio_channels", "channels", default=1), SAMPLES)
         yield torch.randn(self.batch, 1, 16000)
+        yield torch.randn(self.batch, 1920)
         yield from self.spectrogram()
 
     def past(self) -> torch.Tensor:
@@ -214,8 +215,8 @@ MAKERS: dict[str, Callable[[Maker], Any]] = {
     "encoder_hidden_states": Maker.encoded,
     "action_embeds": Maker.hidden,
     "noise_embeds": Maker.hidden,
-    "past_values": of_one(Maker.past),
-    "past_observed_mask": of_one(lambda m: torch.ones_like(m.past())),
+    "past_values": lambda m: [m.past(), m.past()[..., None]],
+    "past_observed_mask": lambda m: [torch.ones_like(m.past()), torch.ones_like(m.past()[..., None])],
     "past_time_features": of_one(lambda m: torch.randn(
         m.batch, m.past().shape[1], m.number("num_time_features", default=1))),
     "past_values_padding": of_one(lambda m: torch.zeros(m.past().shape)),
