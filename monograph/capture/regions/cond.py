@@ -92,6 +92,8 @@ class _Cond:
         self._round(look=True)
         self.merge.settle()
         variables, value, objects = self._round(look=False)
+        for body in self.bodies:             # tensors of the outside that nothing read before their merge
+            body.memory = {**self.start.memory, **body.memory}
         written = sorted({*then.written, *otherwise.written})
         for key in written:
             self._write(key)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,10 @@ class Counted:
 
     count: Any
     item: Callable[[Any], Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        """For a loop that stays Python's, as around a `yield`: it needs the length."""
+        return map(self.item, range(operator.index(self.count)))
 
 
 class TracedRange(Counted):

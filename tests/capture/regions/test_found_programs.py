@@ -100,3 +100,59 @@ def test_a_branch_in_a_branch_leaves_the_argument_itself() -> None:
         return None
 
     check(function, *((P, torch.tensor(c)) for c in ([1.0, 1, 1], [1, 1, 0], [1, 0, 0], [0, 0, 0])))
+
+
+def test_what_a_branch_may_have_chosen_is_written_afterwards() -> None:
+    def branch(a):
+        x = a * 2
+        y = a
+        if (y > 2).any():
+            y = x
+        x[0] += 1
+        return y
+
+    def loop(a):
+        x = a * 2
+        y = a
+        n = 0
+        while (y > 2).any():
+            n += 1
+            if n > 4:
+                break
+            y = x
+        x[0] += 1
+        return y
+
+    for function in (branch, loop):
+        assert torch.equal(*(run(P.clone().requires_grad_() * 1) for run in (
+            function, monograph.compile(function, backend="reference"))))
+        check(function, (P,), (N,))
+
+
+class Keeps(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = torch.ones(3)
+
+    def forward(self, k):
+        if k > 0:
+            return self.last
+        return None
+
+
+def test_a_tensor_that_only_a_result_names() -> None:
+    module = Keeps()
+    fast = monograph.compile(module, backend="reference")
+    for k in (1, 0, 1):
+        assert fast(torch.tensor(k)) is (module.last if k else None)
+
+
+def test_a_generator_counts_to_a_traced_number() -> None:
+    def function(x, k):
+        def counting():
+            for i in range(int(k) % 4):
+                if x.sum() > 0:
+                    yield x + i
+        return list(counting())
+
+    check(function, *((P, torch.tensor(k)) for k in (1, 3, 0)))
