@@ -140,9 +140,8 @@ def _name(text: Text, result: Result, captured: Captured, made: dict[tuple[type,
         return made[key]
     expression = _choice(text, result, captured, made) if isinstance(result, Choice) else \
         _expression(text, result, captured)
-    if isinstance(result, Fresh) and expression == f"outputs[{result.output}]":      # one object takes it, others share
-        if made.setdefault((Fresh, -2 - result.output), expression) is not expression:
-            expression += ".detach()"
+    if isinstance(result, Fresh) and any(line.endswith(f" = {expression}") for line in text.lines):
+        expression += ".detach()"            # another object has the output itself: this one shares its memory
     made[key] = name = f"r{len(text.lines)}"
     text.lines.append(f"{name} = {expression}")
     return name
