@@ -21,8 +21,10 @@ import enum
 import functools
 import gc
 import logging
+import threading
 import types
-from collections import OrderedDict, UserDict, UserList, deque
+import weakref
+from collections import ChainMap, OrderedDict, UserDict, UserList, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -44,11 +46,13 @@ from monograph.source import SourceLoc
 __all__ = ["ReadSet"]
 
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
+CACHED = type(functools.lru_cache(len))
 HOOK_TABLES = frozenset(key for key in nn.Module().__dict__ if key.endswith("_hooks"))
 CONSTRUCTORS = ("__new__", "__init__", "__post_init__", "__call__", "__enter__", "__exit__")
 DERIVATIVES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")     # torch calls them, no code names them
-LONG = 4096        # containers longer (arrays: of more bytes) than this are compared by identity and length only
-NAMESPACES = (types.SimpleNamespace, argparse.Namespace, UserDict, UserList)
+LONGEST = 1 << 16      # of lists and dicts of numbers and texts, which are compared as a whole
+LONG = 4096        # other containers longer (arrays: of more bytes) than this are compared by identity and length only
+NAMESPACES = (types.SimpleNamespace, argparse.Namespace, UserDict, UserList, ChainMap)
 SIMPLE = (int, float, bool, str, bytes, complex, type(None), torch.Size, torch.dtype, torch.device)
 
 
@@ -118,6 +122,10 @@ class ReadSet:
             return
         self.seen.add(key)
         self.lines[key] = blame.location(blame.user_frame(2))
+        if name == "__dict__":               # all of it at once, as by vars()
+            if not isinstance(instance, nn.Module):
+                self._namespace(instance, self.known[id(instance)][1])
+            return
         path = self._path(instance, name)
         table = table_of(instance)
         if table is None:
@@ -254,7 +262,10 @@ class ReadSet:
         """The attribute `name` of a class, found along its bases."""
         key = ("class", cls, name)
         found = find_attribute(cls, name)
-        if key in self.facts or found is None:
+        if key in self.facts:
+            return
+        if found is None:
+            self._of_metaclass(key, cls, name)
             return
         owner, raw = found
         nearer = [entry.__dict__ for entry in cls.__mro__[:cls.__mro__.index(owner)]]
@@ -265,6 +276,15 @@ class ReadSet:
         table = owner.__dict__
         self.facts[key] = Fact(label, f"{{0}}[{quote(name)}]", (table,), "same", raw, (plain_table(table),))
         self.reach(raw, label)
+
+    def _of_metaclass(self, key: Any, cls: type, name: str) -> None:
+        """What the class of a class computes for it."""
+        found = find_attribute(type(cls), name)
+        if found is not None and is_user_class(found[0]):
+            value = getattr(cls, name, ABSENT)
+            if isinstance(value, SIMPLE):
+                self.facts[key] = Fact(f"{cls.__name__}.{name}", f"{{0}}.{name}", (cls,), "same", value)
+            self.reach(found[1], f"{cls.__name__}.{name}")
 
     # Values.
 
@@ -299,6 +319,13 @@ class ReadSet:
                 self.reach(part, path)
         elif isinstance(value, functools.partial):
             self._partial(value, path)
+        elif isinstance(value, weakref.ref):
+            self.facts["weak", id(value)] = Fact(f"what {path} refers to", "{0}()", (value,), "same", value())
+            self.reach(value(), path)
+        elif isinstance(value, CACHED):
+            self.reach(value.__wrapped__, path)
+        elif isinstance(value, threading.local):
+            self._local(value, path)
         elif isinstance(value, contextvars.ContextVar):
             self.facts["context", id(value)] = Fact(
                 f"context variable {value.name}", "{0}.get({1})", (value, ABSENT), "same", value.get(ABSENT))
@@ -361,6 +388,15 @@ class ReadSet:
             self._entry((id(value), name), table, name, entry, f"{path}.{name}")
             self.reach(entry, f"{path}.{name}")
 
+    def _local(self, value: threading.local, path: str) -> None:
+        """What a thread has of its own: the attributes by name."""
+        names = list(vars(value))
+        self.facts["length", id(value)] = Fact(f"attributes of {path}", "[*{0}.__dict__] == {1}", (value, names))
+        for name in names:
+            entry = vars(value)[name]
+            self.facts[id(value), name] = Fact(f"{path}.{name}", f"{{0}}.{name}", (value,), "same", entry)
+            self.reach(entry, f"{path}.{name}")
+
     def _class(self, cls: type, path: str) -> None:
         if is_user_class(cls):
             for name in DERIVATIVES if issubclass(cls, torch.autograd.Function) else CONSTRUCTORS:
@@ -369,6 +405,9 @@ class ReadSet:
                     self.class_attribute(cls, name)
 
     def _partial(self, value: functools.partial[Any], path: str) -> None:
+        state = (value.func, *value.args, *value.keywords.values())
+        text = "[*map(id, ({0}.func, *{0}.args, *{0}.keywords.values()))] == {1}"
+        self.facts["partial", id(value)] = Fact(f"arguments of {path}", text, (value, [*map(id, state)]))
         self.reach(value.func, path)
         for argument in (*value.args, *value.keywords.values()):
             self.reach(argument, path)
@@ -378,6 +417,10 @@ class ReadSet:
         kind = type(value)
         if kind in (list, set, deque) or isinstance(value, dict):
             self.journal.watch(value, path)
+        if LONG < len(value) <= LONGEST and type(value) in (list, dict) and all(
+                isinstance(entry, SIMPLE) for entry in (value.values() if isinstance(value, dict) else value)):
+            self.facts["item", id(value)] = Fact(f"content of {path}", "{0} == {1}", (value, value.copy()))
+            return
         if len(value) > LONG:
             self.facts["length", id(value)] = Fact(f"length of {path}", "len({0})", (value,), "same", len(value))
             return

@@ -41,6 +41,8 @@ class FunctionReads:
                 label, f"{{0}}.{attribute}", (function,), "same", value, (function,))
             if value is not code:
                 self.reads.reach(value, label)
+        if function.__dict__:
+            self.reads.reach(function.__dict__, name)
         for free, cell in zip(code.co_freevars, function.__closure__ or ()):
             self._cell(cell, f"{free} (closure of {name})")
         self._globals(code, function.__globals__)
@@ -81,12 +83,19 @@ class FunctionReads:
             self.reads.reach(value, name)
             self.reads.hooks.stand_in(table, name)
 
+    def _computed(self, module: types.ModuleType, name: str, path: str) -> None:
+        """An attribute that a module makes when asked: a flag of torch.backends."""
+        value = getattr(module, name, None)
+        if isinstance(value, (bool, int, float, str)):
+            self.reads.facts["computed", id(module), name] = Fact(path, f"{{0}}.{name}", (module,), "same", value)
+
     def _chain(self, value: Any, path: str, attributes: tuple[str, ...]) -> None:
         """`torch.nn.functional.relu`: every step through a module or class is a dict entry that may be replaced."""
         for name in attributes:
             if isinstance(value, types.ModuleType):
                 table = vars(value)
                 if name not in table:
+                    self._computed(value, name, f"{path}.{name}")
                     return
                 key, path = ("global", id(table), name), f"{path}.{name}"
                 value = not_lent(table[name])

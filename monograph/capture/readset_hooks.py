@@ -159,7 +159,7 @@ class Hooks:
                 if current() == thread and name[:2] != "__":
                     absent(instance, name)
                 raise
-            if name[:2] != "__" and current() == thread:
+            if (name[:2] != "__" or name == "__dict__") and current() == thread:
                 read(instance, name, value)
             return value
 

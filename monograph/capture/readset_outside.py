@@ -67,6 +67,7 @@ REFUSED: dict[types.ModuleType, tuple[str, ...]] = {
     secrets: ("token_bytes", "token_hex", "token_urlsafe", "choice", "SystemRandom"),
     uuid: ("uuid1", "uuid4"),
     os: ("urandom", "times", "getloadavg"),
+    sys: ("getrefcount",),
 }
 # Refused where they are not given the moment they speak of: by the number of arguments that takes.
 OF_NOW: dict[types.ModuleType, dict[str, int]] = {
@@ -84,6 +85,7 @@ FACTS: dict[types.ModuleType, tuple[str, ...]] = {
     socket: ("gethostname",),
     sys: ("getrecursionlimit",),
     torch: ("get_num_threads", "get_num_interop_threads"),
+    np: ("geterr",),
 }
 SYSTEM = random.SystemRandom
 SHARED = (random.random.__self__, np.random.rand.__self__)      # type: ignore[attr-defined]
@@ -117,6 +119,7 @@ class Outside:
         self.tracing = True
         self.stand_ins: dict[int, Any] = {}       # id of a function -> what stands in its place
         self.generators: list[tuple[Any, str, Any]] = []
+        self.iterators: list[tuple[Any, str, Any]] = []
         self.of_torch = Generators()
 
     def install(self, replace: Replace) -> None:
@@ -279,6 +282,8 @@ class Outside:
         """Note a generator that the program may draw from; of a bound method, the one it belongs to."""
         if isinstance(value, torch.Generator) and not isinstance(value, DefaultGenerator) and value is not REAL:
             self.of_torch.note(value)
+        if isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
+            self.iterators.append((value, path, position(value)))
         owner = getattr(value, "__self__", None) if isinstance(value, types.BuiltinMethodType) else value
         if isinstance(owner, (random.Random, np.random.Generator, np.random.RandomState)) and not isinstance(
                 owner, SYSTEM) and not any(
@@ -290,6 +295,11 @@ class Outside:
         drawn = [entry for entry in self.generators if not _equal(_state(entry[0]), entry[2])]
         for owner, _, state in drawn:
             _put_state(owner, state)
+        for iterator, path, before in self.iterators:
+            if position(iterator) != before:
+                raise UnsupportedError(f"the program advances {path}, a {type(iterator).__name__}",
+                                       why="the trace runs once for many calls, and an iterator cannot be wound back",
+                                       hint="take what it gives before the call and pass it in")
         if drawn:
             raise UnsupportedError(f"the program draws from {drawn[0][1]}, a {type(drawn[0][0]).__name__}, and would "
                                    "draw the same at every call", why="the trace runs once for many calls", hint=HINT)
@@ -309,6 +319,19 @@ def stand_in_class(old: type, make: Callable[..., Any], methods: dict[str, Any])
             return issubclass(other, old)
 
     return Meta(old.__name__, (old,), {**methods, "__module__": old.__module__, "__doc__": old.__doc__})
+
+
+def position(iterator: Any) -> Any:
+    """What changes when an iterator gives something."""
+    if isinstance(iterator, types.GeneratorType):
+        frame = iterator.gi_frame
+        return None if frame is None else (frame.f_lasti, [
+            position(value) if isinstance(value, Iterator) else value for value in frame.f_locals.values()
+            if isinstance(value, (int, float, str, Iterator))])
+    try:
+        return repr(iterator.__reduce__())
+    except (TypeError, RecursionError):
+        return None
 
 
 def stamp(file: Any) -> Any:

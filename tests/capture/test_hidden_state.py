@@ -1,0 +1,122 @@
+"""State of Python's that a program reads by odd ways: another value is never answered with the old program."""
+
+import collections
+import functools
+import itertools
+import operator
+import threading
+import types
+import weakref
+
+import numpy as np
+import pytest
+import torch
+
+import monograph
+
+
+class Plain:
+    value = 1.0
+
+
+class Meta(type):
+    @property
+    def value(cls):
+        return STORE["value"]
+
+
+class OfMeta(metaclass=Meta):
+    pass
+
+
+class Asked:
+    """Everything that syntax asks of an object."""
+
+    def __len__(self):
+        return int(STORE["value"])
+
+    def __contains__(self, key):
+        return STORE["value"] == 1
+
+    def __iter__(self):
+        return iter([STORE["value"]])
+
+    def __float__(self):
+        return STORE["value"]
+
+    def __getattr__(self, name):
+        return STORE["value"]
+
+
+STORE = {"value": 1.0}
+PLAIN, WEAK_TARGET, ASKED = Plain(), Plain(), Asked()
+WEAK, LOCAL = weakref.ref(WEAK_TARGET), threading.local()
+CHAIN = collections.ChainMap({}, {"value": 1.0})
+PART = functools.partial(operator.add, 1.0)
+NUMBERS, TABLE = list(range(5000)), dict.fromkeys(range(5000), 1.0)
+COUNT, STARTED = itertools.count(), (number * 2 for number in itertools.count())
+next(STARTED)
+
+
+@functools.lru_cache
+def cached(key):
+    return STORE["value"]
+
+
+def marked():
+    pass
+
+
+def store(value):
+    STORE["value"] = value
+
+
+CASES = {
+    "metaclass": (lambda x: x + OfMeta.value, store),
+    "len": (lambda x: x + len(ASKED), store), "in": (lambda x: x + (3 in ASKED), store),
+    "iter": (lambda x: x + sum(ASKED), store), "float": (lambda x: x + float(ASKED), store),
+    "getattr": (lambda x: x + ASKED.anything, store),
+    "weak reference": (lambda x: x + WEAK().value, lambda value: setattr(WEAK_TARGET, "value", value)),
+    "thread local": (lambda x: x + LOCAL.value, lambda value: setattr(LOCAL, "value", value)),
+    "chain map": (lambda x: x + CHAIN["value"], lambda value: CHAIN.maps[1].__setitem__("value", value)),
+    "partial": (lambda x: x + PART(1.0), lambda value: PART.__setstate__((operator.add, (value,), {}, {}))),
+    "long list": (lambda x: x + NUMBERS[4500], lambda value: NUMBERS.__setitem__(4500, value)),
+    "long dict": (lambda x: x + TABLE[4500], lambda value: TABLE.__setitem__(4500, value)),
+    "function attribute": (lambda x: x + marked.value, lambda value: setattr(marked, "value", value)),
+    "vars": (lambda x: x + vars(PLAIN)["value"], lambda value: setattr(PLAIN, "value", value)),
+    "__dict__": (lambda x: x + PLAIN.__dict__["value"], lambda value: setattr(PLAIN, "value", value)),
+    "attrgetter": (lambda x: x + operator.attrgetter("value")(PLAIN), lambda value: setattr(PLAIN, "value", value)),
+    "cached": (lambda x: x + cached(0), lambda value: (store(value), cached.cache_clear())),
+    "numpy errors": (lambda x: x + len(np.geterr()["divide"]), lambda value: np.seterr(
+        divide="raise" if value > 1 else "ignore")),
+    "flag": (lambda x: x + torch.backends.mkldnn.enabled, lambda value: setattr(
+        torch.backends.mkldnn, "enabled", value < 2)),
+}
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_a_change_is_seen(name):
+    function, change = CASES[name]
+    compiled, x = monograph.compile(function), torch.zeros(1, dtype=torch.float64)
+    try:
+        for value in (1.0, 1.0, 2.0, 1.0):
+            change(value)
+            assert compiled(x) == function(x)
+        assert len(compiled.recompiles) == 1
+    finally:
+        change(1.0)
+
+
+@pytest.mark.parametrize(("function", "kind"), [
+    (lambda x: x + next(COUNT), "a count"), (lambda x: x + next(STARTED), "a generator"),
+], ids=["count", "generator"])
+def test_an_iterator_that_is_advanced_is_refused(function, kind):
+    with pytest.raises(monograph.UnsupportedError, match=kind):
+        monograph.compile(function)(torch.zeros(1))
+
+
+def test_an_iterator_that_is_only_seen_is_not_refused():
+    box = types.SimpleNamespace(source=itertools.count(), scale=2.0)
+    compiled = monograph.compile(lambda x: x * box.scale)
+    assert compiled(torch.ones(1)) == 2
+    assert next(box.source) == 0 and compiled(torch.ones(1)) == 2
