@@ -84,7 +84,9 @@ class FunctionReads:
             self.reads.hooks.stand_in(table, name)
 
     def _computed(self, module: types.ModuleType, name: str, path: str) -> None:
-        """An attribute that a module makes when asked: a flag of torch.backends."""
+        """An attribute that the class of a module computes: a flag of torch.backends."""
+        if find_attribute(type(module), name) is None:       # `__getattr__` would import, or make something
+            return
         value = getattr(module, name, None)
         if isinstance(value, (bool, int, float, str)):
             self.reads.facts["computed", id(module), name] = Fact(path, f"{{0}}.{name}", (module,), "same", value)
