@@ -28,7 +28,7 @@ from monograph.autodiff.absence import Absence
 from monograph.autodiff.regions import gradients
 from monograph.autodiff.vjp import traced
 from monograph.backend import Half, Run, compile_graph
-from monograph.capture.captured import Binding, Captured, flat_view
+from monograph.capture.captured import Binding, Captured, flat_view, of_length
 from monograph.capture.checks import raise_in_python
 from monograph.capture.driver import trace
 from monograph.capture.guards import Fact, Guard, generate
@@ -289,10 +289,12 @@ def _size_facts(captured: Captured, fetched: Sequence[Fact], leaves: int) -> Siz
     """What the program takes for granted of sizes that are symbols."""
     if not captured.lying:
         return None
-    numbers = {binding.path: binding.leaf for binding in captured.bindings if binding.kind == "argument"}
+    bindings = {binding.path: binding for binding in captured.bindings if binding.kind == "argument"}
+    numbers = {path: binding.leaf for path, binding in bindings.items()}
     lying = {numbers[tensor.path]: tensor for tensor in captured.lying}
     labels = {leaf: tensor.path if leaf < leaves else fetched[leaf - leaves].label for leaf, tensor in lying.items()}
-    return SizeFacts(lying, captured.asked, labels)
+    integers = frozenset(binding.leaf for binding in bindings.values() if binding.length and binding.leaf in lying)
+    return SizeFacts(lying, captured.asked, labels, integers)
 
 
 def _gradients(captured: Captured, args: Any, kwargs: Any) -> tuple[list[Fact], dict[int, torch.Tensor | None]]:
@@ -339,6 +341,7 @@ def gather_inputs(bindings: Sequence[Binding]) -> Callable[[Sequence[Any]], list
     template = [None if binding.kind == "argument" else binding.tensor for binding in bindings]
     moves = [(i, binding.leaf) for i, binding in enumerate(bindings) if binding.kind == "argument"]
     flat = [i for i, binding in enumerate(bindings) if binding.flat]
+    lengths = [i for i, binding in enumerate(bindings) if binding.length]
 
     def gather(leaves: Sequence[Any]) -> list[Any]:
         inputs = template.copy()
@@ -347,6 +350,9 @@ def gather_inputs(bindings: Sequence[Binding]) -> Callable[[Sequence[Any]], list
         for i in flat:
             tensor: Any = inputs[i]
             inputs[i] = flat_view(tensor)
+        for i in lengths:
+            number: Any = inputs[i]
+            inputs[i] = of_length(number)
         return inputs
 
     return gather

@@ -3,7 +3,8 @@
     History ::= {kind of call: sizes seen*}      two calls are of one kind when only sizes differ
 
 A size of an argument that was another one in an earlier call of the kind is a symbol in the next program; sizes that
-have changed together, and alike, are one symbol. 0 and 1 never are: programs for these are made on their own.
+have changed together, and alike, are one symbol. 0 and 1 never are: programs for these are made on their own. So is an
+integer among the arguments, once it has had some values: before, it may be a flag.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ __all__ = ["SMALLEST", "History", "mark_dynamic"]
 
 SMALLEST = 2        # of sizes that are symbols
 TRIES = 3           # at a size as a symbol
+FLAGS = 3           # values of an integer until it is taken for a size rather than a flag
 MOST = 256          # places looked at
 MARKS = "_monograph_sizes"       # attribute of a marked tensor: {dim: (min, max)}
 
@@ -78,14 +80,16 @@ class History:
         """The sizes of this call that are to be symbols. Remembers the call."""
         if self.dynamic is False:
             return {}
-        leaves = list(tensors((args, kwargs)))
-        now = {(path, axis): size for path, tensor in leaves for axis, size in enumerate(tensor.shape)}
+        leaves, numbers = list(tensors((args, kwargs))), dict(integers((args, kwargs)))
+        now = {(path, axis): size for path, tensor in leaves for axis, size in enumerate(tensor.shape)} | numbers
         kind = self.kinds.setdefault(_kind(args, kwargs), Kind())
         kind.calls.append(now)
         marked = {(path, axis): bounds for path, tensor in leaves
                   for axis, bounds in getattr(tensor, MARKS, {}).items()}
         chosen = [place for place, size in now.items() if size >= SMALLEST and kind.fixed[place] < TRIES
-                  and (self.dynamic or place in marked or any(call[place] != size for call in kind.calls))]
+                  and (place in numbers and len({call[place] for call in kind.calls}) >= FLAGS
+                       or place not in numbers and (self.dynamic or place in marked
+                                                    or any(call[place] != size for call in kind.calls)))]
         symbols: dict[Any, Symbol] = {}
         made: dict[Place, Symbol] = {}
         for place in chosen:
@@ -118,6 +122,13 @@ def tensors(call: tuple[tuple[Any, ...], dict[str, Any]]) -> Iterator[tuple[str,
             yield argument_path(pytree.keystr(path)), leaf
 
 
+def integers(call: tuple[tuple[Any, ...], dict[str, Any]]) -> Iterator[tuple[Place, int]]:
+    """The integers among the arguments, as sizes of tensors of one dim."""
+    for path, leaf in pytree.tree_leaves_with_path(call):
+        if type(leaf) is int:
+            yield (argument_path(pytree.keystr(path)), 0), leaf
+
+
 def _kind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What two calls that differ in sizes alone have in common."""
     leaves, spec = pytree.tree_flatten((args, kwargs))
@@ -129,4 +140,4 @@ def _of_leaf(leaf: Any, first: int) -> Any:
     if isinstance(leaf, torch.Tensor):
         plain = compat.is_plain(leaf)
         return (first, type(leaf), *((leaf.dtype, leaf.dim(), leaf.requires_grad) if plain else ()))
-    return (type(leaf), leaf) if isinstance(leaf, (int, float, str, type(None))) else type(leaf)
+    return (type(leaf), leaf) if isinstance(leaf, (bool, float, str, type(None))) else type(leaf)

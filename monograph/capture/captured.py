@@ -23,7 +23,7 @@ from monograph.ir.boundary import Boundary
 from monograph.ir.graph import Graph
 from monograph.ir.printer import print_graph
 
-__all__ = ["Binding", "Captured", "JointInfo"]
+__all__ = ["Binding", "Captured", "JointInfo", "of_length"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Binding:
 
     `flat`: the input is the whole storage of the tensor as one dimension (`storage.view(dtype)`), made so
     because several tensors overlap in it. Writes then go to that flat view too.
+    `length`: the leaf is an integer that is a symbol; the input has as many elements (`of_length`), which nobody reads.
     """
 
     kind: Literal["argument", "tensor", "tangent"]
@@ -39,6 +40,7 @@ class Binding:
     tensor: torch.Tensor | None = None    # tensor: the real object
     path: str = ""                        # `encoder.layer.0.weight`, `args[0]`, ...
     flat: bool = False
+    length: bool = False
 
     def resolve(self, leaves: Sequence[Any], tangents: Sequence[Any] = ()) -> Any:
         """The tensor to pass for this input, given the leaves of the call's arguments."""
@@ -48,13 +50,18 @@ class Binding:
             tensor = self.tensor
         else:
             return tangents[self.leaf]
-        return flat_view(tensor) if self.flat else tensor
+        return flat_view(tensor) if self.flat else of_length(tensor) if self.length else tensor
 
 
 def flat_view(tensor: torch.Tensor) -> torch.Tensor:
     """The whole storage behind `tensor`, as one dimension of its dtype."""
     count = tensor.untyped_storage().nbytes() // tensor.element_size()
     return tensor.detach().as_strided((count,), (1,), 0)
+
+
+def of_length(number: int) -> torch.Tensor:
+    """A tensor of that many elements in the memory of one."""
+    return torch.empty(1).expand(number)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from monograph.capture.arrays import lending
 from monograph.capture.averages import cumulative_averages
 from monograph.capture.backward_hooks import BackwardHooks
 from monograph.capture.boundary import Seal, remove_dead
-from monograph.capture.captured import Binding, Captured
+from monograph.capture.captured import Binding, Captured, of_length
 from monograph.capture.checks import checks_of_values
 from monograph.capture.conversions import Conversions
 from monograph.capture.convert.operators import entered
@@ -230,9 +230,18 @@ class _Attempt:
             if isinstance(leaf, torch.Tensor):
                 path = argument_path(self.paths[position])
                 leaf = self.tracer.enter(leaf, Source("argument", path), Binding("argument", leaf=position, path=path))
+            elif type(leaf) is int and (argument_path(self.paths[position]), 0) in self.plan.request:
+                leaf = self._symbol(leaf, position)
             given.append(leaf)
             position += len(leaf) if is_size(leaf) else 1
         return pytree.tree_unflatten(given, spec)
+
+    def _symbol(self, number: int, position: int) -> Any:
+        """An integer among the arguments as a symbol: the size of a tensor that stands for it."""
+        path = argument_path(self.paths[position])
+        binding = Binding("argument", leaf=position, path=path, length=True)
+        size = self.tracer.enter(of_length(number), Source("argument", path), binding).shape[0]
+        return size if isinstance(size, torch.SymInt) else number
 
     def _seal(self, result: Any) -> Captured:
         tracer, joint = self.tracer, None

@@ -97,6 +97,9 @@ class Arguments:
         text.lines.append(f"{name} = {place}")
         if isinstance(value, torch.Tensor):
             return
+        if self.sizes is not None and len(self.leaves) - 1 in self.sizes.integers:
+            text.require([f"type({name}) is int"])
+            return
         constant = text.name(value)
         text.require([f"({name} is {constant} or same({name}, {constant}))" if is_plain(value)
                       else f"{name} is {constant}"])
@@ -135,7 +138,10 @@ class Arguments:
             return [f"structure of the arguments: {self._shape(self.args, self.kwargs)} -> {self._shape(args, kwargs)}"]
         leaves = pytree.tree_leaves((args, kwargs))
         found = []
-        for path, then, now in zip(self.paths, self.values, leaves):
+        integers = self.sizes.integers if self.sizes is not None else frozenset()
+        for leaf, (path, then, now) in enumerate(zip(self.paths, self.values, leaves)):
+            if leaf in integers and type(now) is int:
+                continue
             if not isinstance(then, torch.Tensor) and now is not then and not (is_plain(then) and same(now, then)):
                 found.append(f"{path}: {brief(then)} -> {brief(now)}")
         if self.tensors is not None:

@@ -24,10 +24,13 @@ Free = Mapping[int, tuple[frozenset[int], frozenset[int]]]      # leaf -> dims w
 
 
 class SizeFacts:
-    """`lying`: by number of the leaf that the tensor is; `labels`: how messages call it."""
+    """`lying`: by number of the leaf that the tensor is; `labels`: how messages call it. `integers`: the leaves that
+    are integers; these are sizes themselves."""
 
-    def __init__(self, lying: Mapping[int, Lying], asked: Sequence[Asked], labels: Mapping[int, str]) -> None:
+    def __init__(self, lying: Mapping[int, Lying], asked: Sequence[Asked], labels: Mapping[int, str],
+                 integers: frozenset[int] = frozenset()) -> None:
         self.lying = dict(lying)
+        self.integers = integers
         self.asked = list(asked)
         self.labels = labels
         self.symbols: dict[str, tuple[int, int, Symbol]] = {}       # name -> leaf and dim that tell it
@@ -42,13 +45,19 @@ class SizeFacts:
 
     def write(self, text: Text, names: Mapping[int, str]) -> None:
         """Generate the check; `names` are the variables that hold the leaves."""
-        text.lines += [f"{name} = {names[leaf]}.size({axis})" for name, (leaf, axis, _) in self.symbols.items()]
+        text.lines += [f"{name} = {self._size(names, leaf, axis)}" for name, (leaf, axis, _) in self.symbols.items()]
         text.require([text_ for text_, _ in self._conditions(names)])
+
+    def _size(self, names: Mapping[int, str], leaf: int, axis: int) -> str:
+        return names[leaf] if leaf in self.integers else f"{names[leaf]}.size({axis})"
+
+    def _label(self, leaf: int, axis: int) -> str:
+        return self.labels[leaf] if leaf in self.integers else f"size {axis} of {self.labels[leaf]}"
 
     def _conditions(self, names: Mapping[int, str]) -> Iterator[tuple[str, str]]:
         """Text of Python, and what it says in words."""
         for name, (leaf, axis, symbol) in self.symbols.items():
-            here = f"size {axis} of {self.labels[leaf]}"
+            here = self._label(leaf, axis)
             if symbol.hi is None:
                 yield f"{name} >= {symbol.lo}", f"{here} is at least {symbol.lo}"
             else:
@@ -56,8 +65,8 @@ class SizeFacts:
         for leaf, tensor in self.lying.items():
             for axis, dim in tensor.sizes.items():
                 if self.symbols.get(str(dim), ())[:2] != (leaf, axis):
-                    yield (f"{names[leaf]}.size({axis}) == {dim}",
-                           f"size {axis} of {self.labels[leaf]} is {self._words(str(dim), symbolic.free_symbols(dim))}")
+                    yield (f"{self._size(names, leaf, axis)} == {dim}",
+                           f"{self._label(leaf, axis)} is {self._words(str(dim), symbolic.free_symbols(dim))}")
             for axis, dim in tensor.strides.items():
                 yield (f"{names[leaf]}.stride({axis}) == {dim}", f"stride {axis} of {self.labels[leaf]} is {dim}")
         for asked in self.asked:
@@ -65,18 +74,19 @@ class SizeFacts:
             yield asked.condition.text, self._words(asked.condition.text, asked.condition.symbols) + where
 
     def _words(self, text: str, symbols: frozenset[str]) -> str:
-        places = [f"{name} = size {axis} of {self.labels[leaf]}" for name, (leaf, axis, _) in self.symbols.items()
+        places = [f"{name} = {self._label(leaf, axis)}" for name, (leaf, axis, _) in self.symbols.items()
                   if name in symbols]
         return f"{text} with {', '.join(places)}" if places else text
 
     def failures(self, leaves: Sequence[Any]) -> list[str]:
         """What a call that has the right number of tensors violates, in words."""
         found = {f"l{leaf}": leaves[leaf] for leaf in self.lying}
-        if not all(isinstance(leaf, torch.Tensor) for leaf in found.values()):
+        if not all(isinstance(leaves[leaf], int if leaf in self.integers else torch.Tensor) for leaf in self.lying):
             return []
         scope: dict[str, Any] = dict(found)
         for name, (leaf, axis, _) in self.symbols.items():
-            scope[name] = leaves[leaf].size(axis) if axis < leaves[leaf].dim() else -1
+            value = leaves[leaf]
+            scope[name] = value if leaf in self.integers else value.size(axis) if axis < value.dim() else -1
         names = {leaf: f"l{leaf}" for leaf in self.lying}
         told = ", ".join(f"{name} {scope[name]}" for name in self.symbols)
         return [f"{words}: not for {told}" for text, words in self._conditions(names) if not _holds(text, scope)]
