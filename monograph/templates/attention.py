@@ -208,18 +208,23 @@ class _Share:
         """keys[panel][:, column] = k[key]"""
         cut, shape, k = self.cut, self.shape, self.spec.k
 
-        def panel(p: Expr) -> list[Stmt]:
+        def panel(p: Expr, masked: bool) -> list[Stmt]:
             # One vector of keys at a time, d inside: each key is read from end to end.
             lane = For(fresh_var("v"), index(0), index(cut.nr), "vector")
             column = add(self.panel_start(p, count), lane.var)
             key = k.at(self.head, add(first_key, column), 0)
-            there = arith.less(column, count) if self.any_keys else None
+            there = arith.less(column, count) if masked else None
             place = add(mul(p, shape.d * cut.nr), lane.var)
             lane.body = tile.serial("d", 0, shape.d, lambda d: [
                 Store(self.keys, add(place, mul(d, cut.nr)), load(k.buffer, add(key, d), there))])
             return [lane]
 
-        return tile.serial("p", 0, self.panels(count), panel)
+        panels = self.panels(count)
+        if not self.any_keys:
+            return tile.serial("p", 0, panels, lambda p: panel(p, False))
+        few = arith.less(count, cut.nr)
+        whole = tile.serial("p", 0, arith.where(few, 0, panels), lambda p: panel(p, False))
+        return whole + tile.serial("few", 0, arith.where(few, panels, 0), lambda p: panel(p, True))
 
     def panels(self, count: Expr) -> Expr:
         return arith.floordiv(add(count, self.cut.nr - 1), self.cut.nr)
@@ -340,10 +345,11 @@ class _Share:
         total.yields = [load(self.scores, at)]      # after the store: the weight
         if not self.resumes:
             return [top, total, Store(self.highest, place, new), Store(self.total, place, carry(total, 0))]
-        decay = self.op("exp", self.op("sub", old, shift))
+        decay = Store(self.decay, r, self.op("exp", self.op("sub", old, shift)))
+        again = arith.where(arith.less(0, kb), 1, 0)
         before = self.choose(arith.less(0, kb), load(self.total, place), self.number(0))
         return [
-            top, Store(self.decay, r, decay), total,
+            top, Store(self.decay, r, self.number(1)), *tile.serial("again", 0, again, lambda _: [decay]), total,
             Store(self.total, place, self.op("fma", before, load(self.decay, r), carry(total, 0))),
             Store(self.highest, place, new),
         ]
