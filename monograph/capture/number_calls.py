@@ -65,6 +65,7 @@ def _op(function: Callable[..., Any], kind: type, kinds: tuple[type, ...]) -> Op
     return host.of_function(function.__name__, run, effects=frozenset({Effect.RAISES}), sync=False)
 
 
+@functools.cache
 def watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of `math` that takes traced numbers too."""
     @functools.wraps(function)

@@ -109,7 +109,7 @@ def at(text, name):
     ("{}:wrong_rank", 1, "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x8)"),
     ("{}:own", 1, "KeyError: 'not today'\n  at "),
     ("{}:own", 1, at("raise KeyError", "own.<locals>.model")),
-    ("{}:generator", 2, "argument args[0] is a generator and cannot be copied"),
+    ("{}:generator", 1, "UnsupportedError: the program advances argument, a generator"),
     ("{}:closed", 2, "argument args[1] is a TextIOWrapper and cannot be copied"),
     ("{}:itself", 2, "an argument is a list that holds itself"),
     ("{}:meta", 2, "parameter weight is on device meta"),
