@@ -85,11 +85,6 @@ class Op:
         return not self.effects and Trait.RANDOM not in self.traits
 
     @property
-    def is_removable(self) -> bool:
-        """May be removed when its results are unused (a check alone must stay)."""
-        return not self.effects and Trait.RANDOM not in self.traits
-
-    @property
     def operand_parameters(self) -> tuple[Parameter, ...]:
         return tuple(p for p in self.parameters if p.is_operand)
 

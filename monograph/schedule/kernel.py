@@ -118,8 +118,26 @@ class LibraryCall:
         return [self.node]
 
 
+class _Step:
+    """An item that computes nothing: what it reads, makes and covers, where it does."""
+
+    __slots__ = ()
+
+    @property
+    def inputs(self) -> list[Value]:
+        return []
+
+    @property
+    def outputs(self) -> list[Value]:
+        return []
+
+    @property
+    def nodes(self) -> list[Node]:
+        return []
+
+
 @dataclass(eq=False, slots=True)
-class Branch:
+class Branch(_Step):
     """Go on at item `target` unless the one element of `predicate` is true (as `bool(tensor)` has it). Of a held
     predicate only `value` counts."""
 
@@ -131,37 +149,17 @@ class Branch:
     def inputs(self) -> list[Value]:
         return [self.predicate.value]
 
-    @property
-    def outputs(self) -> list[Value]:
-        return []
-
-    @property
-    def nodes(self) -> list[Node]:
-        return []
-
 
 @dataclass(eq=False, slots=True)
-class Jump:
+class Jump(_Step):
     """Go on at item `target`."""
 
     node: Node
     target: int = -1
 
-    @property
-    def inputs(self) -> list[Value]:
-        return []
-
-    @property
-    def outputs(self) -> list[Value]:
-        return []
-
-    @property
-    def nodes(self) -> list[Node]:
-        return []
-
 
 @dataclass(eq=False, slots=True)
-class Move:
+class Move(_Step):
     """target := source, for all pairs at once; a source that is not held is copied. Then the types of `binds`, held
     values, tell the symbols in them."""
 
@@ -178,13 +176,9 @@ class Move:
     def outputs(self) -> list[Value]:
         return [target for _, target in self.pairs]
 
-    @property
-    def nodes(self) -> list[Node]:
-        return []
-
 
 @dataclass(eq=False, slots=True)
-class Record:
+class Record(_Step):
     """What a loop with `trips` remembers: "start" before it, "round" before each run of its body, "finish" after it.
 
     Results `trips` and the stacks of `node` are held; `carried` are the values recorded. Where these are not held,
@@ -207,13 +201,9 @@ class Record:
     def outputs(self) -> list[Value]:
         return self.results
 
-    @property
-    def nodes(self) -> list[Node]:
-        return []
-
 
 @dataclass(eq=False, slots=True)
-class RowsStart:
+class RowsStart(_Step):
     """Before the rows of `node`: make its results, point `words` (given values, then results) to the first row.
 
     Of `counters`, one per chunk size, the one to be used gets the number of rows, the others none. Words in `roomy`
@@ -232,13 +222,9 @@ class RowsStart:
     def outputs(self) -> list[Value]:
         return list(self.node.results)
 
-    @property
-    def nodes(self) -> list[Node]:
-        return []
-
 
 @dataclass(eq=False, slots=True)
-class RowsNext:
+class RowsNext(_Step):
     """Point to the next rows; `pointers` are words with the bytes of a row. At the end go on at `target`."""
 
     node: Node
@@ -246,21 +232,9 @@ class RowsNext:
     pointers: list[tuple[int, int]]
     target: int = -1
 
-    @property
-    def inputs(self) -> list[Value]:
-        return []
-
-    @property
-    def outputs(self) -> list[Value]:
-        return []
-
-    @property
-    def nodes(self) -> list[Node]:
-        return []
-
 
 @dataclass(eq=False, slots=True)
-class AnySize:
+class AnySize(_Step):
     """Before the items up to `end`, which take sizes when they run: make the held results of `node`, point `words`
     (given values, then held results) to their memory, and place `blocks`, what only these items see: (word, bytes,
     first and last item). Tiles of few rows read past the end of their operand: `rooms` has those given, `margins` the
@@ -281,10 +255,6 @@ class AnySize:
     def outputs(self) -> list[Value]:
         return list(self.node.results)
 
-    @property
-    def nodes(self) -> list[Node]:
-        return []
-
 
 @dataclass(frozen=True, slots=True)
 class Room:
@@ -296,7 +266,7 @@ class Room:
 
 
 @dataclass(eq=False, slots=True)
-class Point:
+class Point(_Step):
     """A held `stack` is there: `word` points to its first row, the word `counter` has their number. `users` are the
     words of rows of it."""
 
@@ -309,14 +279,6 @@ class Point:
     @property
     def inputs(self) -> list[Value]:
         return [self.stack]
-
-    @property
-    def outputs(self) -> list[Value]:
-        return []
-
-    @property
-    def nodes(self) -> list[Node]:
-        return []
 
 
 @dataclass(eq=False, slots=True)
