@@ -187,6 +187,17 @@ class Asking:
             value = self.memory.read(self.lift(ok))
         self.record.node(table.lookup("mono.check"), (value,), {"error": error, "message": message}, ())
 
+    def holds(self, ok: torch.Tensor) -> bool:
+        """What `ok` (bool[]) is, where the program raises if it is false and may see to that itself."""
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if self.known(ok) is None and self.paths.can_read(ok):
+                with compat.plain_torch():
+                    true = bool(self.paths.evaluate(self.memory.read(ok)))
+                if true:
+                    self.paths.read(ok, asserted=True)
+                    return True
+        return bool(self.ask(ok))
+
     def only_if(self, ok: torch.Tensor) -> None:
         """A call in which `ok` (bool[]) is false runs in Python."""
         self.check_value(ok, REPLAY, None)

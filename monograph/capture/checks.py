@@ -38,12 +38,18 @@ def checks_of_values(tracer: Tracer) -> AbstractContextManager[None]:
 
     def replacement(original: Callable[..., None]) -> Callable[..., None]:
         def check(error: type[Exception], condition: Any, message: Any = None) -> None:
-            if threading.get_ident() != thread or not isinstance(condition, TracedNumber):
+            if threading.get_ident() != thread:
                 return original(error, condition, message)
+            if not isinstance(condition, TracedNumber):
+                before, tracer.sizes.asserting = tracer.sizes.asserting, True
+                try:
+                    return original(error, condition, message)
+                finally:
+                    tracer.sizes.asserting = before
             if condition.kind is not bool:
                 return original(error, condition.kind(), message)           # torch says that it wants a bool
             if blame.may_be_caught():
-                return original(error, bool(condition), message)
+                return original(error, tracer.holds(condition.tensor), message)
             tracer.record.loc = blame.location(blame.user_frame())
             tracer.check_value(condition.tensor, REPLAY, None)
         return check

@@ -34,6 +34,11 @@ class Memory:
         self.sites: dict[int, Any] = {}  # by id of such a graph: the statement it belongs to
         self.alive: list[Any] = []       # weak references to all storages, to see what outlives the trace
 
+    @property
+    def written(self) -> set[int]:
+        """Numbers of the graph inputs that the program has written by now."""
+        return {storage.input for storage in self.by_id.values() if storage.written and storage.input is not None}
+
     def find(self, tensor: torch.Tensor) -> Storage | None:
         return self.by_id.get(compat.storage_id(tensor))
 

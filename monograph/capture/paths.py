@@ -63,15 +63,15 @@ class Paths:
     def last(self) -> int:
         return len(self.noted) - 1
 
-    def read(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The numbers of a traced tensor in this call."""
+    def read(self, tensor: torch.Tensor, asserted: bool = False) -> torch.Tensor:
+        """The numbers of a traced tensor in this call; `asserted`: eager raises where they are others."""
         tracer = self.tracer
         value = tracer.memory.read(tensor)
         real = self.evaluate(value)
         with compat.plain_torch():
             numbers = tuple(real.reshape(-1).tolist())
         self.count += 1
-        attributes = {"value": numbers, "number": self.note(numbers)}
+        attributes = {"value": numbers, "number": self.note(numbers), "asserted": asserted}
         tracer.record.node(table.lookup("mono.expect"), (value,), attributes, ())
         return real
 

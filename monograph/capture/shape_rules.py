@@ -71,8 +71,9 @@ def constant_pad(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     if len(amounts) % 2 or len(amounts) > 2 * x.dim():
         return NotImplemented
     plain = layout.at_zero().whole[1] == dims(contiguous_strides(x.shape))
-    in_order = x.dim() not in (4, 5) and layout.order() == list(range(x.dim()))      # memory has no other format
-    if 1 in layout.key[0] or not (plain or in_order):
+    formats = x.dim() in (4, 5)          # that memory may have
+    in_order = not formats and 1 not in layout.key[0] and layout.order() == list(range(x.dim()))
+    if not (plain or in_order) or formats and 1 in layout.key[0]:
         return NotImplemented
     sizes = list(x.shape)
     for pair in range(len(amounts) // 2):

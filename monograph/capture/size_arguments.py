@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from monograph import compat
 from monograph.capture.number import TracedNumber
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def as_sizes(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> tuple[Any, An
 
 
 def _numbers(tracer: Tracer, value: Any) -> Any:
-    if isinstance(value, compat.FakeTensor):
+    if isinstance(value, torch.Tensor):
         return _number(tracer, value)
     if type(value) in (list, tuple):
         return type(value)(_numbers(tracer, entry) for entry in value)
@@ -58,6 +57,7 @@ def _number(tracer: Tracer, tensor: torch.Tensor) -> Any:
     if tensor.dim() or tensor.dtype not in INTEGERS:
         return tensor
     with torch._C.DisableTorchFunction(), torch.no_grad():
-        if tracer.known(tracer.lift(tensor)) is not None:
+        fake = tracer.lift(tensor)
+        if tracer.known(fake) is not None:
             return tensor
-        return TracedNumber(tracer, tensor.detach().to(torch.int64, copy=True))
+        return TracedNumber(tracer, fake.detach().to(torch.int64, copy=True))

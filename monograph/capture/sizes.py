@@ -6,7 +6,7 @@
 
 The trace goes on with a size that in this call is what the values make it (`paths`). Of what is asked about it the
 program keeps the conditions: a call in which one does not hold raises WrongPath and is captured on its own. Where the
-very number is asked for, the trace starts again and has it (`Sizes.fixed`):
+very number is asked for, the trace starts again and has it (`Sizes.fixed`); what buffers alone decide it has at once:
 
     %y: i64[v0, 2] = aten.nonzero.default(%x)
     %n: i64[] = mono.scalar(v0)
@@ -34,6 +34,7 @@ from monograph.ir.graph import Value
 from monograph.ir.symbolic import Dim, Symbol, free_symbols
 from monograph.ir.types import TensorType
 from monograph.ops import families, table
+from monograph.ops.effects import varies
 from monograph.source import SourceLoc
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ def read(tracer: Tracer, call: Call, result: Any) -> Any:
     mask = _counted(call)
     key = mask if mask is None or len(new) != 1 else tracer.sizes.alike.number(tracer.memory.read(mask))
     known = tracer.sizes.counts.get(key)
-    fixed = known is None and tracer.sizes.fixed(tracer.record.loc)
+    fixed = known is None and (tracer.sizes.fixed(tracer.record.loc)
+                               or not varies(map(tracer.memory.read, call.tensors), tracer.graph,
+                                          tracer.memory.written))
     if known is None and tracer.in_region:
         raise Unmergeable("the size of a tensor depends on values in a branch or loop")
     names: dict[str, Dim] = {name: known or _declare(tracer) for name in new}        # torch's symbol -> ours
@@ -205,7 +208,7 @@ class _Numbers:
 
     def _told(self, value: Value) -> Dim | None:
         tracer, sizes = self.tracer, self.tracer.sizes
-        if sizes.fixed(self.loc):
+        if sizes.fixed(self.loc) or not varies([value], tracer.graph, tracer.memory.written):
             return None
         with compat.plain_torch():
             found = int(tracer.paths.evaluate(value))
@@ -246,9 +249,10 @@ def require(tracer: Tracer, asked: Any, loc: SourceLoc | None) -> None:
     record = Recorder(tracer.graph)
     record.loc = loc
     for left, relation, right in found:
-        if relation == "==" and symbolic.tells_one(left - right):
+        if relation == "==" and symbolic.tells_one(left - right) and not sizes.asserting:
             sizes.pin(free_symbols(left - right))
         if (left, relation, right) not in sizes.required:
             sizes.required.add((left, relation, right))
             record.node(table.lookup("mono.require"), (left, right),
-                        {"relation": relation, "number": tracer.paths.note((left, relation, right))}, ())
+                        {"relation": relation, "number": tracer.paths.note((left, relation, right)),
+                         "asserted": sizes.asserting}, ())

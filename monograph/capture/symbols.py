@@ -77,6 +77,7 @@ class Sizes:
     counts: dict[Any, Dim] = field(default_factory=dict)          # mask, as `alike` numbers it -> its true elements
     fixed_counts: dict[Any, int] = field(default_factory=dict)    # the same where the program is for that number
     alike: Alike = field(default_factory=Alike)
+    asserting: bool = False                                       # eager raises where what is asked is not so
     required: set[Relation] = field(default_factory=set)
     pinned: set[Origin] = field(default_factory=set)              # told symbols whose very number is needed, as
     numeric: frozenset[Origin] | None = frozenset()               # earlier attempts have found (None: all)

@@ -6,10 +6,13 @@ number other than zero: `is_pure` and `may_raise` know, where `Node.is_pure` mus
 
 from __future__ import annotations
 
-from monograph.ir.graph import Node, Value
+from collections.abc import Collection, Iterable
+
+from monograph.ir import edit
+from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.op import Effect, Trait
 
-__all__ = ["is_pure", "may_raise"]
+__all__ = ["is_pure", "may_raise", "varies"]
 
 
 def may_raise(node: Node) -> bool:
@@ -41,3 +44,30 @@ def is_pure(node: Node, known: dict[Node, bool] | None = None) -> bool:
         if known is not None:
             known[node] = found
     return found
+
+
+def varies(values: Iterable[Value], graph: Graph, written: Collection[int] = ()) -> bool:
+    """Do values of a graph depend on what a call brings, rather than on constants and buffers of integers alone? Inputs
+    that are `written`, trained weights, what has regions and what acts count as if they did."""
+    tellers = {name: value for value, names in edit.tellers(graph, joint=True).items() for name in names}
+    pending, seen = list(values), set[Value]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        node = value.node
+        if node is None:
+            if value not in graph.inputs or value.index in written or not graph.sources[value.index].is_weight \
+                    or value.tensor.dtype.is_floating_point:
+                return True
+            continue
+        if node.regions or node.op.has(Trait.RANDOM) or node.op.effects - {Effect.RAISES}:
+            return True
+        pending += node.reads
+        for name in edit.symbols_named(node):
+            if name not in tellers:
+                return True
+            if tellers[name].node is not node:
+                pending.append(tellers[name])
+    return False

@@ -17,10 +17,13 @@
                                              UnsupportedError where `number` is IN_BACKWARD
     mono.check(ok; error, message) ->        raises error(message) when the one element of `ok` is false, error() when
                                              message is None; `error` is for `errors.exception_class`
-    mono.expect(x; value, number) ->         raises errors.WrongPath(number, actual) unless the elements of `x` are, in
-                                             order, the numbers `value`; NaN equals itself, 0.0 differs from -0.0
-    mono.require(left, right; relation, number) ->    raises errors.WrongPath(number, left, right) unless the numbers or
-                                             Dims are so related: ==, !=, <, <=, > or >=
+    mono.expect(x; value, number, asserted) ->
+                                             raises errors.WrongPath(number, actual) unless the elements of `x` are, in
+                                             order, the numbers `value`; NaN equals itself, 0.0 differs from -0.0;
+                                             `asserted`: in calls in which they are not eager raises
+    mono.require(left, right; relation, number, asserted) ->
+                                             raises errors.WrongPath(number, left, right) unless numbers or Dims are so
+                                             related: ==, !=, <, <=, > or >=; `asserted` as above
     mono.seed(; seed)                        the default generator starts anew, as by torch.manual_seed;
                                              result: i8[] that nobody reads
     mono.rng_state(;) -> u8[n]               the state of the default generator
@@ -120,14 +123,14 @@ def check(ok: Any, error: str, message: str | None) -> tuple[()]:
     return ()
 
 
-def _expect(x: torch.Tensor, value: Sequence[Any], number: int) -> tuple[()]:
+def _expect(x: torch.Tensor, value: Sequence[Any], number: int, asserted: bool) -> tuple[()]:
     actual = x.detach().reshape(-1).tolist()
     if [repr(entry) for entry in actual] != [repr(entry) for entry in value]:
         raise errors.WrongPath(number, tuple(actual))
     return ()
 
 
-def _require(left: int, right: int, relation: str, number: int) -> tuple[()]:
+def _require(left: int, right: int, relation: str, number: int, asserted: bool) -> tuple[()]:
     if not RELATIONS[relation](left, right):
         raise errors.WrongPath(number, (left, right))
     return ()
@@ -195,9 +198,13 @@ SIZED = Op(     # what raises on some values is not moved to where it would not 
     traits=frozenset({Trait.SYNC}),
 )
 CHECK = Op("mono.check", (_tensor("ok"), _attribute("error"), _attribute("message", None)), effects=RAISES)
-EXPECT = Op("mono.expect", (_tensor("x"), _attribute("value"), _attribute("number")), effects=RAISES)
-REQUIRE = Op("mono.require", (_tensor("left"), _tensor("right"), _attribute("relation"), _attribute("number")),
-             effects=RAISES)
+EXPECT = Op("mono.expect", (_tensor("x"), _attribute("value"), _attribute("number"), _attribute("asserted", False)),
+            effects=RAISES)
+REQUIRE = Op(
+    "mono.require",
+    (_tensor("left"), _tensor("right"), _attribute("relation"), _attribute("number"), _attribute("asserted", False)),
+    effects=RAISES,
+)
 NORMAL = Op("mono.normal", tuple(map(_attribute, ("size", "mean", "std", "dtype"))), traits=frozenset({Trait.RANDOM}))
 SEED = Op("mono.seed", (_attribute("seed"),), effects=frozenset({Effect.WRITES_STATE}))
 RNG_STATE = Op("mono.rng_state", (), effects=frozenset({Effect.READS_STATE}))
@@ -223,6 +230,8 @@ TABLE: dict[str, Own] = {
 
 def reads_value(node: Node) -> bool:
     """Whether the program is for one value of those that a node sees: other conditions on numbers leave many."""
+    if node.attributes.get("asserted", False):
+        return False
     if node.op.name == "mono.require":
         left, right = (side for side in node.operands if isinstance(side, int | Expr))
         return node.attributes["relation"] == "==" and symbolic.tells_one(left - right)

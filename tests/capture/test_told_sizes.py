@@ -9,6 +9,8 @@ from torch.utils import _pytree as pytree
 
 import monograph
 from monograph.api import dispatcher_of
+from monograph.ops.own import reads_value
+from monograph.ops.text import parse
 
 
 def rows(x):
@@ -183,3 +185,41 @@ def test_gradients_of_rows_filled_by_a_mask(function):
             (result * torch.arange(1.0, 4.0)).sum().backward()
         torch.testing.assert_close(results[1], results[0], rtol=0, atol=0)
         torch.testing.assert_close(leaves[1].grad, leaves[0].grad, rtol=0, atol=0)
+
+
+class Strided(torch.nn.Module):
+    """Sizes from a buffer that stays, and from one that counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("stride", torch.tensor(3))
+        self.register_buffer("seen", torch.tensor(1))
+
+    def forward(self, x):
+        self.seen += 1
+        return functional.pad(x, (0, int(self.stride))), x[:self.seen] * 2
+
+
+def test_what_buffers_decide_is_a_number_unless_the_program_writes_them():
+    plain, fast = Strided(), monograph.compile(Strided(), backend="reference")
+    for _ in range(4):
+        x = torch.randn(10, 4)
+        torch.testing.assert_close(fast(x), plain(x))
+    entry, = dispatcher_of(fast).entries
+    assert "f32[10, 7" in entry.report.text
+    assert "mono.number" in entry.report.text
+
+
+def test_checks_are_no_values_read():
+    def function(x):
+        try:
+            torch._check(bool((x > -100).all()) is not None)
+            torch._check_tensor_all(x < 100)
+        except RuntimeError:
+            return x - 1
+        return x.split([int((x[:, 0] > -100).sum())])[0] + 1
+
+    fast = monograph.compile(function, backend="reference")
+    for x in (*CALLS, torch.full((10, 4), 200.0)):
+        check(function, fast, x, False)
+    assert not any(map(reads_value, parse(dispatcher_of(fast).entries[-1].report.text).walk()))
