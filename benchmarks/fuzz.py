@@ -2,8 +2,9 @@
 
     python -m benchmarks.fuzz --count 1000 --seed 0 [--llvm 0.1] [--grad 0.3] [--refusals]
 
-Prints each difference with a shrunk program, the reasons of refusals by number, the constructs met, and the shares of
-programs that are one graph, several, or rest on values read from the call.
+Prints each difference with a shrunk program, the reasons of refusals by number, the constructs met and which of them
+fewer than ENOUGH programs have, and the shares of programs that are one graph, several, or rest on values read from the
+call. Exits with 1 where a program differs or more than REFUSED are refused.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import functools
 import re
+import sys
 import time
 import traceback
 import warnings
@@ -20,8 +22,13 @@ from random import Random
 import torch
 
 from tests.capture.programs import Program
+from tests.capture.regions.constructs import TABLE, constructs
 from tests.capture.regions.differ import Verdict, compare, shrink
 from tests.capture.regions.tensor_programs import write
+
+ENOUGH = 100        # programs with each construct
+REFUSED = 0.02
+EVERY = 100         # programs between two lines of progress
 
 
 def judge(program: Program, number: int, grad: bool, backend: str) -> Verdict:
@@ -59,7 +66,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     kinds: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    constructs: Counter[str] = Counter()
+    met: Counter[str] = Counter()
     start = time.perf_counter()
     for number in range(options.seed, options.seed + options.count):
         if time.perf_counter() - start > options.seconds:
@@ -69,8 +76,11 @@ def main() -> None:
         grad = random.random() < options.grad
         program = write(random, grad=grad, deepest=options.deepest)
         verdict = judge(program, number, grad, backend)
-        constructs.update(set(program.constructs))
+        met.update(constructs(program.source))
         kinds[verdict.kind] += 1
+        done = number - options.seed + 1
+        if done % EVERY == 0:
+            print(f"{done} programs, {time.perf_counter() - start:.0f} s: {dict(kinds)}", flush=True)
         if verdict.kind == "equal":
             kinds["one graph"] += verdict.graphs == 1
             kinds["several graphs"] += verdict.graphs > 1
@@ -97,7 +107,11 @@ def main() -> None:
           f"{time.perf_counter() - start:.0f} s ({time.process_time():.0f} s of CPU): {dict(kinds)}")
     for why, count in reasons.most_common():
         print(f"{count:5} {why}")
-    print("programs per construct:", dict(constructs.most_common()))
+    print("programs per construct:", {name: met[name] for name in TABLE})
+    few = [name for name in TABLE if met[name] < ENOUGH]
+    print(f"in fewer than {ENOUGH} programs: {', '.join(few) or 'none'}")
+    programs = sum(kinds[kind] for kind in ("equal", "refused", "different", "crash"))
+    sys.exit(int(bool(kinds["different"] or kinds["crash"] or kinds["refused"] > REFUSED * programs)))
 
 
 if __name__ == "__main__":
