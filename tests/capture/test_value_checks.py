@@ -82,15 +82,6 @@ def test_nothing_is_written_twice():
     assert (x == 2).all()
 
 
-def test_lengths_that_torch_reads_are_refused_by_name():
-    def function(x, lengths):
-        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
-        return nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
-
-    with pytest.raises(monograph.DataDependentError, match="_pack_padded_sequence"):
-        monograph.compile(function)(torch.ones(2, 3, 1), torch.tensor([3, 2]))
-
-
 LAYOUTS = {
     "rows": lambda: torch.randn(2, 6, 4, 5), "channels last": lambda: torch.randn(2, 4, 5, 6).permute(0, 3, 1, 2),
     "turned": lambda: torch.randn(5, 4, 6, 2).permute(3, 2, 1, 0), "columns": lambda: torch.randn(2, 6, 5, 4).mT,
