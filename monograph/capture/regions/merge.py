@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Merge", "Sometimes", "compact", "same", "split", "static_recipes"]
 
 Pair = tuple[int, int]
-SHARED = "a tensor that autograd follows may be the same as another one after a branch, and is written"
+SHARED = "a tensor that may be the same as another one after a branch is written: followed, or who knows where"
 OURS = "$"         # what names start with that are not the user's
 
 
@@ -320,8 +320,8 @@ class Merge:
         return view
 
     def _either(self, a: torch.Tensor, b: torch.Tensor, p: int, at: Layout, q: int, bt: Layout) -> torch.Tensor:
-        """A tensor that is `a` on one path and `b` on the other, and may be written through."""
-        made = self._result(at, self._read(a, 0), self._read(b, 1))
+        """A tensor that is `a` on one path and `b` on the other, and may be written through if it is known where."""
+        made = self._result(at, self._read(a, 0), self._read(b, 1), shared=not (at.is_backed and bt.is_backed))
         places = [(self._export(p, 0)[0], at), (self._export(q, 1)[0], bt)]
 
         def join() -> None:

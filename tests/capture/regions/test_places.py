@@ -48,6 +48,22 @@ def view_and_base(x, k):
     return y[i], y
 
 
+def written_after_branch(x, k):
+    row = x[0]
+    if k > 1:
+        row = x[k % 4]
+    row.add_(1)
+    return row * 2, x * 1
+
+
+def read_after_branch(x, k):
+    row = x[0]
+    if k > 1:
+        row = x[k % 4]
+    x.add_(1)
+    return row * 2, x * 1
+
+
 def outcome(function: Any, k: int) -> Any:
     x = X.clone()
     try:
@@ -60,7 +76,8 @@ def outcome(function: Any, k: int) -> Any:
 
 
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
-@pytest.mark.parametrize("function", [read, written_in_loop, summed_in_loop, view_in_branch, view, view_and_base])
+@pytest.mark.parametrize("function", [read, written_in_loop, summed_in_loop, view_in_branch, view, view_and_base,
+                                      written_after_branch, read_after_branch])
 def test_places(function: Any, backend: str) -> None:
     fast = monograph.compile(function, backend=backend)
     with torch.no_grad():
