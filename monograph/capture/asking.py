@@ -38,6 +38,7 @@ class Asking:
     draws: Draws
     bindings: list[Binding]
     by_fake: dict[int, Any]
+    by_real: dict[int, Any]
     lift: Callable[[torch.Tensor], torch.Tensor]
     known: Callable[[torch.Tensor], torch.Tensor | None]
     fresh: Callable[..., torch.Tensor]
@@ -81,7 +82,10 @@ class Asking:
         It is another one where torch made a new tensor of an op's result (factories), or the user did (`detach`).
         """
         storage = self.memory.of(tensor)
-        root = tensor if tensor._base is None else tensor._base
+        root: torch.Tensor = tensor if tensor._base is None else tensor._base
+        entry = self.by_real.get(id(root))
+        if entry is not None:
+            root = entry.fake
         if storage.base is root or storage.scope is self.record.graph:
             return
         if self.followed_by_autograd(storage.base) is not None or Layout.of(root).key != storage.layout.key:

@@ -37,6 +37,10 @@ def same(a: Any, b: Any) -> None:
         assert a == b
 
 
+# What requires grad is written in a branch or loop.
+IN_PLACE = {"carried_view_written", "loop_keeps_its_dtype", "insertion_sort", "write_rows_in_loop"}
+
+
 def on_backends(cases: list[Any], names: list[str]) -> Any:
     """Every case in the reference evaluator, the first ones as native programs too."""
     named = list(zip(cases, names, strict=True))
@@ -76,6 +80,16 @@ def test_one_graph(function: Any, inputs: list[tuple[torch.Tensor, ...]], reques
     with torch.no_grad():
         for given in inputs:
             outcome(fast, given)
+    assert len(monograph.api.dispatcher_of(fast).entries) == 1
+
+
+@pytest.mark.parametrize(("function", "inputs"), CASES, ids=NAMES)
+def test_one_graph_with_gradients(function: Any, inputs: list[tuple[torch.Tensor, ...]], request: Any) -> None:
+    if request.node.callspec.id in SEVERAL | IN_PLACE:
+        pytest.skip("forks")
+    fast = monograph.compile(copy.deepcopy(function), backend="reference")
+    for given in inputs:
+        gradients(fast, given)
     assert len(monograph.api.dispatcher_of(fast).entries) == 1
 
 
