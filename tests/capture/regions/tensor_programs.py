@@ -116,7 +116,13 @@ class TensorWriter(Writer):
         return "(" + self.fill(self.random.choice(choices), where, depth - 1) + ")"
 
     def fill(self, text: str, where: Where, depth: int) -> str:
-        """A template with an expression in every place."""
+        """A template with an expression in every place; no `:=` stands in what a comprehension runs over."""
+        while True:
+            done = self._filled(text, where, depth)
+            if " for " not in text or ":=" not in done:
+                return done
+
+    def _filled(self, text: str, where: Where, depth: int) -> str:
         parts = text.split("{")
         done = parts[0]
         for part in parts[1:]:
