@@ -28,6 +28,7 @@ __all__ = ["SMALLEST", "History", "mark_dynamic"]
 
 SMALLEST = 2        # of sizes that are symbols
 TRIES = 3           # at a size as a symbol
+LARGEST = 2 ** 31 - 1        # of integers that are symbols: products of a few fit 64 bits
 FLAGS = 3           # values of an integer until it is taken for a size rather than a flag
 MOST = 256          # places looked at
 MARKS = "_monograph_sizes"       # attribute of a marked tensor: {dim: (min, max)}
@@ -86,17 +87,22 @@ class History:
         kind.calls.append(now)
         marked = {(path, axis): bounds for path, tensor in leaves
                   for axis, bounds in getattr(tensor, MARKS, {}).items()}
-        chosen = [place for place, size in now.items() if size >= SMALLEST and kind.fixed[place] < TRIES
-                  and (place in numbers and len({call[place] for call in kind.calls}) >= FLAGS
-                       or place not in numbers and (self.dynamic or place in marked
-                                                    or any(call[place] != size for call in kind.calls)))]
+
+        def varies(place: Place, size: int) -> bool:
+            seen = {call[place] for call in kind.calls}
+            if place in numbers:
+                return size <= LARGEST and len(seen) >= FLAGS
+            return bool(self.dynamic) or place in marked or len(seen) > 1
+
+        chosen = [place for place, size in now.items()
+                  if size >= SMALLEST and kind.fixed[place] < TRIES and varies(place, size)]
         symbols: dict[Any, Symbol] = {}
         made: dict[Place, Symbol] = {}
         for place in chosen:
             together = tuple(call[place] for call in kind.calls) if len(kind.calls) > 1 else place
             if place in marked or len(set(together)) < 2:
                 together = place
-            lo, hi = marked.get(place, (None, None))
+            lo, hi = marked.get(place, (None, LARGEST if place in numbers else None))
             made[place] = symbols.setdefault(together, Symbol(f"s{len(symbols)}", max(lo or 0, SMALLEST), hi))
         for tensor, axis, then in kind.replaced():
             together = "replaced", then, tensor.shape[axis]

@@ -72,6 +72,15 @@ def test_a_flag_has_programs_of_its_own() -> None:
         torch.testing.assert_close(fast(x, dim), function(x, dim))
 
 
+def test_integers_too_large_for_a_size_have_programs_of_their_own() -> None:
+    fast = monograph.compile(lambda x, n: (x * n, n * n), backend="reference")
+    x = torch.ones(3, dtype=torch.float64)
+    for n in (4, 5, 6, 7, 2 ** 40, 2 ** 62, 2 ** 63 - 1, 8):
+        torch.testing.assert_close(fast(x, n)[0], x * n)
+        assert fast(x, n)[1] == n * n
+    assert len(dispatcher_of(fast).entries) == 3 + 3
+
+
 def test_errors_are_those_of_eager() -> None:
     fast = monograph.compile(prefix_of_view, backend="reference")
     for n in (4, 5, 10, 20, 7, 2):
