@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import linecache
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -173,9 +172,8 @@ def capture_call(
             captured = trace(traced.call, args, kwargs, grad=grad, request=request, hooks=[reads],
                              roots=[function, *leaves], derivative=_derivative, absence=_absence, told=told)
             break
-        except UnsupportedError:
-            # Another thread that draws random numbers meanwhile looks like the program seeding the generator.
-            if attempt >= ATTEMPTS or threading.active_count() == 1:
+        except UnsupportedError as error:
+            if attempt >= ATTEMPTS or not error.may_pass:
                 raise
         except MonographError:
             raise

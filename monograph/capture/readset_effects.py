@@ -48,7 +48,7 @@ class Traced:
         before = [(path, container, content(container)) for path, container in containers((args, kwargs))]
         try:
             result = self.function(*args, **kwargs)
-            self.lazy = isinstance(result, types.GeneratorType)
+            self.lazy = isinstance(result, types.GeneratorType) and not self.reads.existed(result)
             if self.lazy:
                 result = list(result)
             self.changes = self.reads.journal.changes()

@@ -115,6 +115,27 @@ def test_an_iterator_that_is_advanced_is_refused(function, kind):
         monograph.compile(function)(torch.zeros(1))
 
 
+def test_an_iterator_that_is_advanced_is_refused_while_other_threads_run():
+    """A second trace, as after another thread's draws, would find it exhausted, and its sum to be 0."""
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait, args=(60,))
+    thread.start()
+    try:
+        with pytest.raises(monograph.UnsupportedError, match="advances argument, a generator"):
+            monograph.compile(lambda x, numbers: x + sum(numbers))(torch.ones(1), (i for i in range(3)))
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_generator_that_is_given_back_is_not_advanced():
+    numbers = (i for i in range(3))
+    compiled = monograph.compile(lambda x, numbers: (x + 1, numbers))
+    for _ in range(2):
+        assert compiled(torch.ones(1), numbers)[1] is numbers
+    assert list(numbers) == [0, 1, 2]
+
+
 def test_an_iterator_that_is_only_seen_is_not_refused():
     box = types.SimpleNamespace(source=itertools.count(), scale=2.0)
     compiled = monograph.compile(lambda x: x * box.scale)
