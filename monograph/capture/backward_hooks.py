@@ -26,8 +26,8 @@ from torch.utils import _pytree as pytree
 
 from monograph import compat, errors
 from monograph.capture.layout import contiguous_strides
-from monograph.capture.readset import SIMPLE
 from monograph.capture.readset_journal import content, unchanged
+from monograph.capture.readset_values import SIMPLE
 from monograph.capture.recorder import type_of
 from monograph.capture.regions.errors import Fork, Unmergeable, Whole
 from monograph.ir.graph import Value

@@ -14,21 +14,14 @@ this very trace executed that line. (Watching calls would double the time of a t
 
 from __future__ import annotations
 
-import argparse
-import array
-import contextvars
 import enum
-import functools
 import gc
 import logging
-import threading
 import types
-import weakref
-from collections import ChainMap, OrderedDict, UserDict, UserList, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -40,20 +33,16 @@ from monograph.capture.readset_functions import FunctionReads
 from monograph.capture.readset_hooks import LOCK, Hooks
 from monograph.capture.readset_journal import Change, Journal
 from monograph.capture.readset_messages import Message
+from monograph.capture.readset_values import SIMPLE, ValueReads
 from monograph.capture.tree import holds
 from monograph.source import SourceLoc
 
 __all__ = ["ReadSet"]
 
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
-CACHED = type(functools.lru_cache(len))
 HOOK_TABLES = frozenset(key for key in nn.Module().__dict__ if key.endswith("_hooks"))
 CONSTRUCTORS = ("__new__", "__init__", "__post_init__", "__call__", "__enter__", "__exit__")
 DERIVATIVES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")     # torch calls them, no code names them
-LONGEST = 1 << 16      # of lists and dicts of numbers and texts, which are compared as a whole
-LONG = 4096        # other containers longer (arrays: of more bytes) than this are compared by identity and length only
-NAMESPACES = (types.SimpleNamespace, argparse.Namespace, UserDict, UserList, ChainMap)
-SIMPLE = (int, float, bool, str, bytes, complex, type(None), torch.Size, torch.dtype, torch.device)
 
 
 class ReadSet:
@@ -65,6 +54,7 @@ class ReadSet:
         self.known: dict[int, tuple[Any, str]] = {}
         self.journal = Journal()
         self.functions = FunctionReads(self)
+        self.values = ValueReads(self)
         self.hooks = Hooks(self.read, self.absent, self.write, self.environment, self.listens, self.told)
         self.messages: list[Message] = []          # printed and warned by user code, in order
         self.arguments = arguments
@@ -124,7 +114,7 @@ class ReadSet:
         self.lines[key] = blame.location(blame.user_frame(2))
         if name == "__dict__":               # all of it at once, as by vars()
             if not isinstance(instance, nn.Module):
-                self._namespace(instance, self.known[id(instance)][1])
+                self.values.namespace(instance, self.known[id(instance)][1])
             return
         path = self._path(instance, name)
         table = table_of(instance)
@@ -133,7 +123,7 @@ class ReadSet:
         elif name in table:
             if self.journal.written(table, name, table[name]):
                 return
-            self._entry(key, table, name, value, path)
+            self.entry(key, table, name, value, path)
             if name in HOOK_TABLES and not value:
                 return
         else:
@@ -221,7 +211,8 @@ class ReadSet:
         prefix = self.known[id(instance)][1]
         return f"{prefix}.{name}" if prefix else name
 
-    def _entry(self, key: Any, table: dict[str, Any], name: str, value: Any, path: str) -> None:
+    def entry(self, key: Any, table: dict[str, Any], name: str, value: Any, path: str) -> None:
+        """Note `table[name]`, which is `value`."""
         if name in HOOK_TABLES and not value:
             self.facts[key] = Fact(path, f"not {{0}}[{quote(name)}]", (table,), watch=(table, value))
         else:
@@ -235,7 +226,7 @@ class ReadSet:
             members = table.get(kind)
             if members is not None and name in members:
                 if not self.journal.written(members, name, members[name]):
-                    self._entry(key, members, name, members[name], path)
+                    self.entry(key, members, name, members[name], path)
                     self.reach(members[name], path)
                 return True
         return False
@@ -310,34 +301,8 @@ class ReadSet:
             self._module(value, path)
         elif isinstance(value, types.FunctionType):
             self.functions.read(value, path)
-        elif isinstance(value, (types.MethodType, staticmethod, classmethod)):
-            self.reach(value.__func__, path)
-            if isinstance(value, types.MethodType):
-                self.reach(value.__self__, path if path == "" else f"{path}.__self__")
-        elif isinstance(value, property):
-            for part in (value.fget, value.fset):
-                self.reach(part, path)
-        elif isinstance(value, functools.partial):
-            self._partial(value, path)
-        elif isinstance(value, weakref.ref):
-            self.facts["weak", id(value)] = Fact(f"what {path} refers to", "{0}()", (value,), "same", value())
-            self.reach(value(), path)
-        elif isinstance(value, CACHED):
-            self.reach(value.__wrapped__, path)
-        elif isinstance(value, threading.local):
-            self._local(value, path)
-        elif isinstance(value, contextvars.ContextVar):
-            self.facts["context", id(value)] = Fact(
-                f"context variable {value.name}", "{0}.get({1})", (value, ABSENT), "same", value.get(ABSENT))
-        elif isinstance(value, (dict, list, tuple, set, frozenset, deque)):
-            self._container(value, path)
-        elif isinstance(value, np.ndarray) and value.nbytes <= LONG and not value.dtype.hasobject:
-            self.facts["array", id(value)] = Fact(
-                f"content of {path}", "{0}.tobytes() == {1}", (value, value.tobytes()))
-        elif isinstance(value, (bytearray, memoryview, array.array)) and memoryview(value).nbytes <= LONG:
-            self.facts["array", id(value)] = Fact(f"content of {path}", "bytes({0}) == {1}", (value, bytes(value)))
-        elif isinstance(value, NAMESPACES):
-            self._namespace(value, path)
+        else:
+            self.values.read(value, path)
         if isinstance(value, type):
             self._class(value, path)
         elif is_user_class(type(value)):
@@ -378,82 +343,12 @@ class ReadSet:
             self.facts["bases", kind] = Fact(f"bases of {kind.__name__}", "{0}.__mro__", (kind,), "same", kind.__mro__,
                                              (kind,))
 
-    def _namespace(self, value: Any, path: str) -> None:
-        """An object of the standard library's that is its attributes: all are noted, for reads cannot be seen."""
-        table = vars(value)
-        self.journal.watch(table, path)
-        self.facts["length", id(table)] = Fact(f"attributes of {path}", "[*{0}] == {1}", (table, list(table)),
-                                               watch=(table,))
-        for name, entry in table.items():
-            self._entry((id(value), name), table, name, entry, f"{path}.{name}")
-            self.reach(entry, f"{path}.{name}")
-
-    def _local(self, value: threading.local, path: str) -> None:
-        """What a thread has of its own: the attributes by name."""
-        names = list(vars(value))
-        self.facts["length", id(value)] = Fact(f"attributes of {path}", "[*{0}.__dict__] == {1}", (value, names))
-        for name in names:
-            entry = vars(value)[name]
-            self.facts[id(value), name] = Fact(f"{path}.{name}", f"{{0}}.{name}", (value,), "same", entry)
-            self.reach(entry, f"{path}.{name}")
-
     def _class(self, cls: type, path: str) -> None:
         if is_user_class(cls):
             for name in DERIVATIVES if issubclass(cls, torch.autograd.Function) else CONSTRUCTORS:
                 found = find_attribute(cls, name)
                 if found is not None and is_user_class(found[0]):
                     self.class_attribute(cls, name)
-
-    def _partial(self, value: functools.partial[Any], path: str) -> None:
-        state = (value.func, *value.args, *value.keywords.values())
-        text = "[*map(id, ({0}.func, *{0}.args, *{0}.keywords.values()))] == {1}"
-        self.facts["partial", id(value)] = Fact(f"arguments of {path}", text, (value, [*map(id, state)]))
-        self.reach(value.func, path)
-        for argument in (*value.args, *value.keywords.values()):
-            self.reach(argument, path)
-
-    def _container(self, value: Any, path: str) -> None:
-        """Content facts. Tuples cannot change, but what they hold can."""
-        kind = type(value)
-        if kind in (list, set, deque) or isinstance(value, dict):
-            self.journal.watch(value, path)
-        if LONG < len(value) <= LONGEST and type(value) in (list, dict) and all(
-                isinstance(entry, SIMPLE) for entry in (value.values() if isinstance(value, dict) else value)):
-            self.facts["item", id(value)] = Fact(f"content of {path}", "{0} == {1}", (value, value.copy()))
-            return
-        if len(value) > LONG:
-            self.facts["length", id(value)] = Fact(f"length of {path}", "len({0})", (value,), "same", len(value))
-            return
-        if isinstance(value, dict):
-            self._dict(value, path)
-        elif isinstance(value, (list, deque)):
-            self.facts["length", id(value)] = Fact(f"length of {path}", "len({0})", (value,), "same", len(value))
-            for i, entry in enumerate(list.__iter__(value) if isinstance(value, list) else deque.__iter__(value)):
-                self.facts["item", id(value), i] = Fact(f"{path}[{i}]", f"{{0}}[{i}]", (value,), "same", entry)
-                self.reach(entry, f"{path}[{i}]")
-        elif isinstance(value, tuple):
-            for i, entry in enumerate(tuple.__iter__(value)):
-                self.reach(entry, f"{path}[{i}]")
-        elif isinstance(value, set):
-            self.facts["item", id(value)] = Fact(path, "{0} == {1}", (value, set(value)))
-
-    def _dict(self, value: dict[Any, Any], path: str) -> None:
-        keys = list(dict.__iter__(value))
-        if not keys:
-            self.facts["length", id(value)] = Fact(f"keys of {path}", "not {0}", (value,), watch=(value,))
-        else:
-            order = () if isinstance(value, OrderedDict) else (value,)      # move_to_end leaves no trace in the dict
-            self.facts["length", id(value)] = (
-                Fact(f"keys of {path}", "[*{0}] == {1}", (value, keys), watch=order)
-                if all(isinstance(key, SIMPLE) for key in keys) else
-                Fact(f"keys of {path}", "[*map(id, {0})] == {1}", (value, [*map(id, keys)]), watch=order))
-        get = "{0}[{1}]" if type(value) is dict else "{2}({0}, {1})"
-        for key in keys:
-            entry = dict.__getitem__(value, key)
-            label = f"{path.removesuffix('_modules')}{key}" if path.endswith("_modules") else f"{path}[{key!r}]"
-            objects = (value, key, dict.__getitem__)
-            self.facts["item", id(value), key] = Fact(label, get, objects, "same", entry, (value,))
-            self.reach(entry, label)
 
 
 def plain_table(table: Any) -> dict[str, Any]:
