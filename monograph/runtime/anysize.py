@@ -5,31 +5,29 @@ What follows from the sizes alone is computed once for each set of them and reme
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
 
 from monograph import compat
-from monograph.ir import symbolic
 from monograph.ir.placement import Block, place
-from monograph.ir.symbolic import Expr
 from monograph.ir.types import TensorType
+from monograph.runtime.early import symbols_of
 from monograph.runtime.frame import Frame
 from monograph.runtime.held import numbers
 from monograph.runtime.program import ROOM, AnySize, Program
 from monograph.runtime.rows import row_major
 
-__all__ = ["start"]
+__all__ = ["Known", "Start"]
 
-Perform: TypeAlias = Callable[[Frame, list[Any], list[Any]], int]
 REMEMBERED = 256        # sets of sizes
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class Known:
     """What follows from one set of sizes: numbers for words, offsets of blocks, bytes of all blocks, types of results,
     bytes that given values need beyond their own."""
 
@@ -40,53 +38,47 @@ class _Known:
     rooms: dict[int, int]
 
 
-def start(program: Program, number: int, step: AnySize) -> Perform:
-    """Make results, set pointers and numbers."""
-    names = _names(program, step)
-    known: dict[tuple[int, ...], _Known] = {}
-    words = np.array([word for word, _ in step.sizes], np.int64)
-    blocks = np.array([word for word, *_ in step.blocks], np.int64)
+class Start:
+    """Makes results, sets pointers and numbers."""
 
-    def perform(frame: Frame, tensors: list[Any], outputs: list[Any]) -> int:
-        symbols, first, memory = frame.symbols, frame.row_words, frame.memory
-        key = tuple([symbols[name] for name in names])
-        found = known.get(key)
+    def __init__(self, program: Program, step: AnySize) -> None:
+        self.program, self.step = program, step
+        self.names = sorted(symbols_of(program, step))
+        self.remembered: dict[tuple[int, ...], Known] = {}
+        self.sizes = np.array([word for word, _ in step.sizes], np.int64)
+        self.blocks = np.array([word for word, *_ in step.blocks], np.int64)
+
+    def known(self, symbols: Mapping[str, Any]) -> Known:
+        key = tuple([symbols[name] for name in self.names])
+        found = self.remembered.get(key)
         if found is None:
-            if len(known) >= REMEMBERED:
-                known.clear()
-            found = known[key] = _known(program, step, symbols)
-        memory[words + first] = found.sizes
-        memory[blocks + first] = found.offsets + frame.room(found.bytes)
-        for slot, word in step.given:
+            if len(self.remembered) >= REMEMBERED:
+                self.remembered.clear()
+            found = self.remembered[key] = _known(self.program, self.step, symbols)
+        return found
+
+    def set(self, frame: Frame, tensors: list[Any], outputs: list[Any], known: Known, address: int) -> None:
+        """`address`: of so many bytes as are known to be needed."""
+        first, memory, words = frame.row_words, frame.memory, frame.words
+        memory[self.sizes + first] = known.sizes
+        memory[self.blocks + first] = known.offsets + address
+        for slot, word in self.step.given:
             tensor = frame.value(slot, tensors, outputs)
             if not tensor.is_contiguous():
                 with compat.no_torch_function(), compat.kernels_only():
                     tensor = tensor.contiguous()
-            if word in found.rooms:
-                tensor = _with_room(tensor, found.rooms[word])
+            if word in known.rooms:
+                tensor = _with_room(tensor, known.rooms[word])
             frame.rows[word] = tensor
-            memory[first + word] = tensor.data_ptr()
-        for position, word, shape, strides, dtype in found.results:
+            words[first + word] = tensor.data_ptr()
+        for position, word, shape, strides, dtype in known.results:
             result = compat.empty_strided_cpu(shape, strides, dtype)
             frame.held[position] = frame.rows[word] = result
             frame.own.add(compat.storage_address(result))
-            memory[first + word] = result.data_ptr()
-        return number + 1
-
-    return perform
+            words[first + word] = result.data_ptr()
 
 
-def _names(program: Program, step: AnySize) -> list[str]:
-    """The symbols it depends on."""
-    types = [program.slots[slot].type for slot, _ in step.results]
-    dims: list[Any] = [dim for type in types if isinstance(type, TensorType) for dim in type.shape]
-    dims += [dim for _, dim in step.sizes]
-    dims += [size for _, size, _, _ in step.blocks] + list(step.margins)
-    dims += [dim for _, *pair in step.rooms for dim in pair]
-    return sorted({name for dim in dims if isinstance(dim, Expr) for name in symbolic.free_symbols(dim)})
-
-
-def _known(program: Program, step: AnySize, symbols: Mapping[str, Any]) -> _Known:
+def _known(program: Program, step: AnySize, symbols: Mapping[str, Any]) -> Known:
     blocks = [Block(numbers(size, symbols), first, last) for _, size, first, last in step.blocks]
     margin = ROOM * max((numbers(size, symbols) for size in step.margins), default=0)
     needed = place(blocks) + margin
@@ -100,7 +92,7 @@ def _known(program: Program, step: AnySize, symbols: Mapping[str, Any]) -> _Know
     for word, rows, row_bytes in step.rooms:
         if numbers(rows, symbols) < ROOM:
             rooms[word] = max(rooms.get(word, 0), ROOM * numbers(row_bytes, symbols))
-    return _Known(
+    return Known(
         np.array([numbers(dim, symbols) for _, dim in step.sizes], np.int64),
         np.array([block.offset for block in blocks], np.int64), needed, tuple(results), rooms,
     )

@@ -47,7 +47,7 @@ class Executable:
         self.program = program
         self.weights = Weights(program, weights)
         self.code = native.load(program)
-        self._steps = steps.prepare(program, resolve, self._native)
+        self._steps, self._begin = steps.prepare(program, resolve, self._native)
         self._last = len(program.steps)
         self._inputs = solid(program.inputs)
         self._outputs = [
@@ -69,7 +69,7 @@ class Executable:
         frame = self._take()
         try:
             if self._holds:
-                self._hold(frame, tensors)
+                self._hold(frame, tensors, outputs)
             status = self._call(frame, tensors, outputs, self._last)
             if status:
                 self._continue(frame, tensors, outputs, status)
@@ -88,7 +88,7 @@ class Executable:
         seconds = [0.0] * self._last
         try:
             if self._holds:
-                self._hold(frame, tensors)
+                self._hold(frame, tensors, outputs)
             self._call(frame, tensors, outputs, 0)
             number = 0
             while number < self._last:
@@ -128,14 +128,17 @@ class Executable:
         except IndexError:
             return Frame(self.program, self.code, self.weights.watches)
 
-    def _hold(self, frame: Frame, tensors: list[torch.Tensor]) -> None:
-        """Take numbers and tensors of unknown size out of the inputs, and learn the symbols of their types."""
+    def _hold(self, frame: Frame, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
+        """Take numbers and tensors of unknown size out of the inputs, learn the symbols of their types, and make
+        ready what these decide."""
         symbols = frame.symbols
         for number, bind in self._binders:
             bind(tensors[number], symbols)
         for number, position, check in self._holders:
             frame.held[position] = check(tensors[number], symbols)
             tensors[number] = PLACEHOLDER
+        if self._begin is not None:
+            self._begin(frame, tensors, outputs)
 
     def _release(self, frame: Frame, outputs: list[torch.Tensor]) -> None:
         """Hand out what is held of the outputs, in memory of their own."""

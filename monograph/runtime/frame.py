@@ -28,7 +28,7 @@ class Frame:
 
     __slots__ = (
         "_program", "_views", "address", "arena", "bases", "copies", "error", "held", "is_filled", "is_native",
-        "memory", "observed", "own", "row_words", "rows", "space", "symbols", "words",
+        "memory", "observed", "own", "row_words", "rows", "spaces", "symbols", "words",
     )
 
     def __init__(self, program: Program, code: Code | None, watches: np.ndarray) -> None:
@@ -38,7 +38,7 @@ class Frame:
         self.is_native = code is not None
         self.hold()
         self.arena = _arena(program.arena_bytes)
-        self.space = _arena(0)          # for blocks of a size that only calls know
+        self.spaces = [_arena(0), _arena(0)]        # for blocks of a size that only calls know
         base_count, widest = (0, 0) if code is None else (code.base_count, code.widest)
         self.bases = len(FrameWord)
         self.row_words = 0      # the number of row word 0 in `words`
@@ -90,12 +90,13 @@ class Frame:
             del self._views[number]
         self.copies = copies
 
-    def room(self, size: int) -> int:
-        """The address of `size` bytes for kernels that take sizes."""
-        if self.space.numel() < size:
-            self.space = _arena(0)      # gone before there is more
-            self.space = _arena(size)
-        return self.space.data_ptr()
+    def room(self, size: int, *, early: bool = False) -> int:
+        """The address of `size` bytes for kernels that take sizes. What is asked for early, where the call begins,
+        stays where it is."""
+        if self.spaces[early].numel() < size:
+            self.spaces[early] = _arena(0)      # gone before there is more
+            self.spaces[early] = _arena(size)
+        return self.spaces[early].data_ptr()
 
     def hold(self) -> None:
         """Forget numbers and tensors of unknown size."""

@@ -17,6 +17,7 @@ from monograph.errors import CompileError
 from monograph.ir.types import TensorType
 from monograph.runtime import abi, probe
 from monograph.runtime.abi import StepKind
+from monograph.runtime.early import early
 from monograph.runtime.held import solid
 from monograph.runtime.link import Image, link
 from monograph.runtime.program import ERROR_WORDS, Branch, Jump, Native, Program, Record, RowAt, RowsNext, Step
@@ -129,9 +130,10 @@ def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]
     places = [base_of(program, number) for number in range(len(program.slots))]
     rows: list[tuple[int, ...]] = []
     arguments: list[tuple[int, int]] = []
-    for step in program.steps:
+    before = early(program)
+    for number, step in enumerate(program.steps):
         if not isinstance(step, Native):
-            rows.append(_control(program, step, len(arguments)))
+            rows.append(_past(number) if number in before else _control(program, step, len(arguments)))
             if isinstance(step, Branch):
                 arguments.append(places[step.slot])
             elif isinstance(step, RowsNext):
@@ -158,6 +160,11 @@ def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]
     step_table = np.array(rows, np.int64).reshape(-1, abi.STEP_WORDS)
     argument_table = np.array(arguments, np.int64).reshape(-1, abi.ARGUMENT_WORDS)
     return step_table, argument_table, max((row[2] for row in rows if row[0]), default=0)
+
+
+def _past(number: int) -> tuple[int, ...]:
+    """The row of a step done where the call begins."""
+    return (0, 0, StepKind.JUMP, number + 1, 0)
 
 
 def _is_native_round(step: Step) -> TypeGuard[Record]:

@@ -34,7 +34,7 @@ from monograph.ir.types import TensorType, Type
 
 __all__ = [
     "ERROR_WORDS", "FIRST_ERROR_VALUE", "ROOM", "AnySize", "Branch", "Derived", "Error", "Jump", "Library", "Move",
-    "Native", "Program", "Point", "Record", "RowAt", "RowsNext", "RowsStart", "Slot", "SlotRef", "Step", "python_steps",
+    "Native", "Program", "Point", "Record", "RowAt", "RowsNext", "RowsStart", "Slot", "SlotRef", "Step",
 ]
 
 ERROR_WORDS = 8
@@ -218,20 +218,6 @@ Step = Native | Library | Branch | Jump | Move | Record | RowsStart | RowsNext |
 @dataclass(frozen=True, slots=True)
 class SlotRef:
     slot: int
-
-
-def python_steps(program: Program) -> list[Step]:
-    """The steps that run from Python in a call that raises nothing, each once."""
-    def is_python(step: Step) -> bool:
-        if isinstance(step, Library):
-            return not step.raises
-        if isinstance(step, Record):
-            return step.action != "round" or step.counter < 0
-        return isinstance(step, (Move, RowsStart, AnySize, Point)) or (
-            isinstance(step, Branch) and program.slots[step.slot].kind == "held"
-        )
-
-    return [step for step in program.steps if is_python(step)]
 
 
 @dataclass(slots=True)

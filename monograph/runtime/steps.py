@@ -5,13 +5,14 @@ Native steps have one as well, for who wants to run a program step by step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import torch
 
 from monograph import compat
 from monograph.runtime import abi, anysize, failure, library, record, rows
+from monograph.runtime.early import early
 from monograph.runtime.frame import Frame
 from monograph.runtime.held import Binder, binder, names_in, names_told
 from monograph.runtime.program import (
@@ -29,16 +30,28 @@ from monograph.runtime.program import (
     Slot,
 )
 
-__all__ = ["Perform", "prepare"]
+__all__ = ["Begin", "Perform", "prepare"]
 
 Tensors: TypeAlias = list[Any]
 Perform: TypeAlias = Callable[[Frame, Tensors, Tensors], int]
 
 
-def prepare(program: Program, resolve: library.Resolve | None, native: Callable[[Frame, int], None]) -> list[Perform]:
-    """The functions of all steps; `native(frame, number)` runs a kernel."""
+Begin: TypeAlias = Callable[[Frame, Tensors, Tensors], None]
+
+
+def prepare(
+    program: Program, resolve: library.Resolve | None, native: Callable[[Frame, int], None]
+) -> tuple[list[Perform], Begin | None]:
+    """The functions of all steps, and one for those done where a call begins, if any; `native(frame, number)` runs a
+    kernel."""
     made = _Maker(program, resolve, native)
-    return [made.perform(number) for number in range(len(program.steps))]
+    before = early(program)
+    performs = [_past(number) if number in before else made.perform(number) for number in range(len(program.steps))]
+    return performs, made.beginning(sorted(before)) if before else None
+
+
+def _past(number: int) -> Perform:
+    return lambda frame, tensors, outputs: number + 1
 
 
 class _Maker:
@@ -65,7 +78,7 @@ class _Maker:
         if isinstance(step, RowsStart):
             return rows.start(self.program, number, step)
         if isinstance(step, AnySize):
-            return anysize.start(self.program, number, step)
+            return self.any_size(number, step)
         if isinstance(step, RowsNext):
             return rows.next_rows(number, step)
         if isinstance(step, Point):
@@ -104,6 +117,33 @@ class _Maker:
             return number + 1
 
         return perform
+
+    def any_size(self, number: int, step: AnySize) -> Perform:
+        start = anysize.Start(self.program, step)
+
+        def perform(frame: Frame, tensors: Tensors, outputs: Tensors) -> int:
+            known = start.known(frame.symbols)
+            start.set(frame, tensors, outputs, known, frame.room(known.bytes))
+            return number + 1
+
+        return perform
+
+    def beginning(self, numbers: Sequence[int]) -> Begin:
+        """Steps done where a call begins. Blocks of one lie where those of another do, when that has run."""
+        starts = {number: anysize.Start(self.program, step) for number in numbers
+                  if isinstance(step := self.program.steps[number], AnySize)}
+        others = {number: self.perform(number) for number in numbers if number not in starts}
+
+        def begin(frame: Frame, tensors: Tensors, outputs: Tensors) -> None:
+            known = {number: start.known(frame.symbols) for number, start in starts.items()}
+            address = frame.room(max([found.bytes for found in known.values()], default=0), early=True)
+            for number in numbers:
+                if number in starts:
+                    starts[number].set(frame, tensors, outputs, known[number], address)
+                else:
+                    others[number](frame, tensors, outputs)
+
+        return begin
 
     def move(self, number: int, step: Move) -> Perform:
         slots = self.program.slots

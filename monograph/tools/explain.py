@@ -16,7 +16,7 @@ from monograph.build import Report, build
 from monograph.config import Options
 from monograph.dispatch import Dispatcher, Entry, TraceFailed
 from monograph.ir.printer import print_graph
-from monograph.runtime.program import python_steps
+from monograph.runtime.early import python_steps
 from monograph.schedule.kernel import Schedule
 from monograph.tools.fusion import Row, fusion_rate, rows
 

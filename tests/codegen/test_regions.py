@@ -21,8 +21,9 @@ from monograph.ops.build import Builder
 from monograph.ops.evaluate import evaluate, special
 from monograph.ops.text import parse
 from monograph.runtime import serialise
+from monograph.runtime.early import python_steps
 from monograph.runtime.execute import Executable
-from monograph.runtime.program import Branch, Jump, Library, Native, python_steps
+from monograph.runtime.program import Branch, Jump, Library, Native
 from monograph.schedule import plan
 from monograph.transform.dce import dce
 from tests.compare import lines_of
