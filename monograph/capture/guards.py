@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
@@ -38,7 +40,7 @@ class _Absent:
 
 ABSENT = _Absent()
 CHUNK = 40          # facts in one condition: a longer `and` chain only slows the compiler of the text down
-BY_VALUE = (int, bool, str, bytes, complex, frozenset, range, torch.device, torch.dtype)
+BY_VALUE = (int, bool, str, bytes, frozenset, range, torch.device, torch.dtype)
 NOTHING: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
 Free: TypeAlias = Mapping[int, tuple[frozenset[int], frozenset[int]]]
 MISSING = (KeyError, AttributeError, IndexError, ValueError, TypeError)   # what a place that went away raises
@@ -53,6 +55,12 @@ def same(now: Any, then: Any) -> bool:
         return False
     if kind is float:
         return (now == then and math.copysign(1, now) == math.copysign(1, then)) or (now != now and then != then)
+    if kind is complex:
+        return same((now.real, now.imag), (then.real, then.imag))
+    if kind is types.MethodType:             # made anew by every `x.method`
+        return now.__self__ is then.__self__ and now.__func__ is then.__func__
+    if issubclass(kind, np.generic):
+        return now.dtype == then.dtype and now.tobytes() == then.tobytes()
     if kind in (tuple, torch.Size):
         return len(now) == len(then) and all(map(same, now, then))
     if kind is slice:

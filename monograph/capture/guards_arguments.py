@@ -23,7 +23,7 @@ from monograph.capture.guards_sizes import SizeFacts
 
 __all__ = ["Arguments", "overlap_pattern"]
 
-PLAIN = (*BY_VALUE, float, type(None))
+PLAIN = (*BY_VALUE, float, complex, type(None))
 MANY = 8        # tensors; more are compared for identity through a set
 
 

@@ -63,7 +63,7 @@ class Traced:
         self.argument_changes = []
         for path, container, old in before:
             now = content(container)
-            if not unchanged_content(old, now):
+            if not unchanged(old, now):
                 self.argument_changes.append((path, now))
                 refill(container, old)
         if not (self.changes or self.argument_changes or self.reads.messages or ends):
@@ -120,12 +120,6 @@ def find(value: Any, path: Path) -> Any:
     for key in path:
         value = value[key]
     return value
-
-
-def unchanged_content(before: Any, now: Any) -> bool:
-    if isinstance(before, dict):
-        return list(before) == list(now) and all(before[key] is now[key] for key in before)
-    return unchanged(before, now)
 
 
 def refill(container: Any, value: Any) -> None:

@@ -106,8 +106,11 @@ def content(container: Any) -> Any:
 
 
 def unchanged(before: Any, now: Any) -> bool:
+    """Of the content of a container (`content`), at two times."""
     if isinstance(before, set):
         return before == now
+    if isinstance(before, dict):
+        return list(before) == list(now) and all(same(value, now[key]) for key, value in before.items())
     return len(before) == len(now) and all(map(same, before, now))
 
 

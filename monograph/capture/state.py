@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from monograph import compat
+from monograph.capture.guards import same
 from monograph.capture.inputs import Entry
 
 __all__ = ["Snapshot", "clear_caches", "outlived", "reset_tensors"]
@@ -103,7 +104,7 @@ class Snapshot:
                 mark = mark or f"sets {path}{'.' if path and name[0] != '[' else ''}{name}"
                 _put_back(container, before)
         for name, cell, content in self.cells:
-            if not _same(cell.cell_contents, content):
+            if not same(cell.cell_contents, content):
                 mark = mark or f"sets the variable {name} of an enclosing function"
                 cell.cell_contents = content
         if self.python_generator != random.getstate():
@@ -121,30 +122,16 @@ def _is_of_torch(value: Any) -> bool:
 def _changed(container: Any, before: Any) -> str | None:
     """The first entry that differs, None when all are the same objects or equal plain values."""
     if isinstance(container, list):
-        if len(container) != len(before) or not all(map(_same, container, before)):
+        if len(container) != len(before) or not all(map(same, container, before)):
             return "[...]"
         return None
     if len(container) == len(before) and all(
-            name in container and _same(container[name], value) for name, value in before.items()):
+            name in container and same(container[name], value) for name, value in before.items()):
         return None
     for name in [*before, *container]:
-        if name not in before or name not in container or not _same(container[name], before[name]):
+        if name not in before or name not in container or not same(container[name], before[name]):
             return str(name) if isinstance(name, str) else f"[{name!r}]"
     return None
-
-
-def _same(a: Any, b: Any) -> bool:
-    if a is b:
-        return True
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, (int, float, str, bytes, bool, tuple, torch.Size)):
-        return bool(a == b) if not _has_tensor(a) else False
-    return isinstance(a, types.MethodType) and a == b
-
-
-def _has_tensor(value: Any) -> bool:
-    return isinstance(value, tuple) and any(isinstance(entry, torch.Tensor) or _has_tensor(entry) for entry in value)
 
 
 def _put_back(container: Any, before: Any) -> None:

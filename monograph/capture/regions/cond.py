@@ -10,10 +10,10 @@ import torch
 from monograph.capture import blame
 from monograph.capture.checks import REPLAY
 from monograph.capture.convert.operators import UNBOUND, State
+from monograph.capture.readset_journal import unchanged
 from monograph.capture.regions.body import Body, Start
 from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.gradient import connect, known_tensors
-from monograph.capture.regions.leaves import unchanged
 from monograph.capture.regions.merge import Merge, static_recipes
 from monograph.capture.regions.objects import refill
 from monograph.capture.text import TracedText

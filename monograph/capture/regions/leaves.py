@@ -17,10 +17,9 @@ from typing import Any
 
 from monograph.capture.layout import Layout
 from monograph.capture.regions.errors import Unmergeable
-from monograph.capture.regions.merge import same
 from monograph.ir.graph import Value
 
-__all__ = ["At", "Leaf", "entries_of", "flatten", "flatten_as", "pieces", "refilled", "same_keys", "unchanged",
+__all__ = ["At", "Leaf", "entries_of", "flatten", "flatten_as", "pieces", "refilled", "same_keys",
            "unflatten"]
 
 At = tuple[int, Any]        # storage id, layout key
@@ -92,11 +91,3 @@ def refilled(content: Any, entries: tuple[Any, ...]) -> Any:
 
 def same_keys(before: Any, after: Any) -> bool:
     return len(before) == len(after) and (not isinstance(before, dict) or list(before) == list(after))
-
-
-def unchanged(before: Any, after: Any) -> bool:
-    if isinstance(before, dict):
-        return list(before) == list(after) and all(same(x, after[key]) for key, x in before.items())
-    if isinstance(before, set):
-        return bool(before == after)
-    return len(before) == len(after) and all(map(same, before, after))

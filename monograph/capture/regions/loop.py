@@ -17,8 +17,10 @@ from torch.utils import _pytree as pytree
 
 from monograph import compat
 from monograph.capture.convert.operators import UNBOUND, State
+from monograph.capture.guards import same
 from monograph.capture.layout import Layout
 from monograph.capture.number import DTYPES, TracedNumber, kind_of
+from monograph.capture.readset_journal import unchanged
 from monograph.capture.regions.body import Body, Start
 from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.gradient import connect, is_differentiable, known_tensors
@@ -31,10 +33,9 @@ from monograph.capture.regions.leaves import (
     pieces,
     refilled,
     same_keys,
-    unchanged,
     unflatten,
 )
-from monograph.capture.regions.merge import OURS, Sometimes, compact, same, split
+from monograph.capture.regions.merge import OURS, Sometimes, compact, split
 from monograph.capture.regions.objects import refill
 from monograph.capture.storage import Place, Storage
 from monograph.ir.graph import Graph, Node, Source, Value

@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 
 from monograph import compat
 from monograph.capture.convert.operators import UNBOUND, Perhaps
+from monograph.capture.guards import same
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.number import TracedNumber, kind_of
 from monograph.capture.regions.body import Body, Start
@@ -63,17 +64,6 @@ def split(value: Any) -> tuple[Any, Any]:
     if value is UNBOUND:
         return False, UNBOUND
     return (value.bound, value.value) if isinstance(value, Sometimes) else (True, value)
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether Python could not tell two values apart."""
-    if a is b:
-        return True
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, (int, float, complex, str, bytes)):
-        return bool(a == b) and str(a) == str(b) or a != a and b != b
-    return isinstance(a, (torch.Size, torch.dtype, torch.device)) and bool(a == b)
 
 
 def compact(layout: Layout) -> Layout:
