@@ -24,6 +24,10 @@ from tests.capture.regions import functions, functions_loops, functions_objects
 CASES = functions.CASES + functions_loops.CASES + functions_objects.CASES
 
 
+def name_of(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
 def steps(function: Any, inputs: Sequence[tuple[torch.Tensor, ...]]) -> list[Counter[str]]:
     """By program: what runs from Python, with how many steps."""
     fast = monograph.compile(copy.deepcopy(function))
@@ -43,7 +47,7 @@ def main(names: Sequence[str]) -> None:
     torch.set_num_threads(1)
     every = native = 0
     for function, inputs in CASES:
-        name = getattr(function, "__name__", type(function).__name__)
+        name = name_of(function)
         if names and name not in names:
             continue
         found = steps(function, inputs)

@@ -14,6 +14,7 @@ from monograph.ops import (
     decompose_move,
     decompose_norm,
     decompose_reduce,
+    decompose_scatter,
     decompose_special,
 )
 from monograph.ops.build import Builder
@@ -30,5 +31,6 @@ RULES: dict[str, Rule] = {
     **decompose_move.RULES,
     **decompose_norm.RULES,
     **decompose_reduce.RULES,
+    **decompose_scatter.RULES,
     **decompose_special.RULES,
 }

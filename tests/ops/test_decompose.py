@@ -75,6 +75,31 @@ def test_values_of_float_ops(call):
 
 
 @pytest.mark.parametrize("call", [
+    "aten.index_copy.default(%x0, 1, %i1, %x2)", "aten.index_copy.default(%x0, -1, %i0, %x3)",
+    "aten.index_put.default(%x0, [%i0], %x4)", "aten.index_put.default(%x0, [None, %i1], %x4)",
+    "aten.index_put.default(%x0, [%i0, None, %i1], %x6)", "aten.index_put.default(%x0, [None, %i1, %n0], %x5)",
+    "aten.index_put.default(%x0, [%n0, %n0, %i1], %x5)", "aten.index_put.default(%x0, [%i2, %i1], %x4)",
+])
+def test_writes_at_one_place_are_chosen(call):
+    types = {"x0": "f32[2, 3, 4]", "x2": "f32[2, 1, 4]", "x3": "f32[2, 3, 1]", "x4": "f32[4]", "x5": "f32[]",
+             "x6": "f32[3]", "i0": "i64[]", "i1": "i64[1]", "n0": "i64[]", "i2": "i32[1, 1]"}
+    inputs = "".join(f"    input %{name}: {type}\n" for name, type in types.items())
+    graph = text.parse("graph {\n" + inputs + f"    %y = {call}\n    return %y\n}}")
+    numbers = [torch.tensor(1), torch.tensor([1]), torch.tensor(-1), torch.tensor([[1]], dtype=torch.int32)]
+    floats = [torch.randn(value.tensor.shape) for value in graph.inputs[:6]]
+    wanted = evaluate.evaluate(graph, [*floats, *numbers])
+    for got, want in zip(evaluate.evaluate(opened(graph), [*floats, *numbers], check=True), wanted, strict=True):
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("place", [3, -1, -4])
+def test_writes_at_no_place_raise(place):
+    graph = opened(one("aten.index_copy.default(%x0, 0, %x1, %x2)", "f32[3]", "i64[1]", "f32[1]"))
+    with pytest.raises(IndexError):
+        evaluate.evaluate(graph, [torch.zeros(3), torch.tensor([place]), torch.ones(1)])
+
+
+@pytest.mark.parametrize("call", [
     "aten.native_group_norm.default(%x0, %x1, %x1, 2, 6, 20, 3, 1e-5)",
     "aten._native_batch_norm_legit_no_training.default(%x0, %x1, %x1, %x1, %x1, 0.1, 1e-5)",
     "aten._native_batch_norm_legit_functional.default(%x0, %x1, %x1, %x1, %x1, True, 0.1, 1e-5)",
