@@ -3,7 +3,7 @@
     python -m benchmarks.python_steps [name ...]
 
 One line per function of `tests/capture/regions`: how many programs its inputs made, and the steps of each that run
-from Python, library calls among them.
+from Python, library calls among them. Functions whose inputs have several sizes are compiled for any.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ import torch
 import monograph
 from monograph import api
 from monograph.runtime.early import python_steps
-from tests.capture.regions import functions, functions_loops, functions_objects
+from tests.capture.regions import functions, functions_loops, functions_objects, functions_sizes
 
 CASES = functions.CASES + functions_loops.CASES + functions_objects.CASES
+SIZES = functions_sizes.CASES
 
 
 def name_of(function: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def steps(function: Any, inputs: Sequence[tuple[torch.Tensor, ...]]) -> list[Counter[str]]:
+def steps(
+    function: Any, inputs: Sequence[tuple[torch.Tensor, ...]], dynamic: bool | None = None
+) -> list[Counter[str]]:
     """By program: what runs from Python, with how many steps."""
-    fast = monograph.compile(copy.deepcopy(function))
+    fast = monograph.compile(copy.deepcopy(function), dynamic=dynamic)
     with torch.no_grad():
         for given in inputs:
             try:
@@ -46,11 +49,11 @@ def steps(function: Any, inputs: Sequence[tuple[torch.Tensor, ...]]) -> list[Cou
 def main(names: Sequence[str]) -> None:
     torch.set_num_threads(1)
     every = native = 0
-    for function, inputs in CASES:
+    for function, inputs, dynamic in [(*case, None) for case in CASES] + [(*case, True) for case in SIZES]:
         name = name_of(function)
         if names and name not in names:
             continue
-        found = steps(function, inputs)
+        found = steps(function, inputs, dynamic)
         every += len(found)
         native += sum(not counted for counted in found)
         print(f"{name:34} {len(found)} programs: " + "; ".join(

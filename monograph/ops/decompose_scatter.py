@@ -1,6 +1,6 @@
 """Writes at one computed place, which only the run knows: a row of a cache, an element of a state.
 
-    index_copy(x, dim, [i], src)           -> where(arange = [i], src, x)      along dim; i is looked up, which checks it
+    index_copy(x, dim, [i], src)           -> where(arange = [i], src, x)     along dim; i is looked up, which checks it
     index_put(x, [i, j, :], values)        -> where(row = i and column = j, values, x)
 
 Writes at several places stay calls of torch.

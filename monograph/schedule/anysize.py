@@ -5,10 +5,10 @@ place, as `schedule.rowwise` does for rows:
 
     results = any_size(given*; examples) {region}
 
-In the region every size is an `ir.sized.Sized` number, so that it is scheduled and lowered like a static graph: one
-arena, views as strides, fusion, templates, packed weights. `examples` are the values that estimates are made with; no
-decision that could be wrong for other sizes is taken by them (`sized.Undecided` instead). What a kernel is not made for
-stays outside: `refused` has what `kind` says of such nodes.
+Branches and loops are such nodes where all that is in them is. In the region every size is an `ir.sized.Sized` number,
+so that it is scheduled and lowered like a static graph: one arena, views as strides, fusion, templates, packed weights.
+`examples` are the values that estimates are made with; no decision that could be wrong for other sizes is taken by them
+(`sized.Undecided` instead). What a kernel is not made for stays outside: `refused` has what `kind` says of such nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from monograph.ir import edit, sized, symbolic
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
 from monograph.ir.symbolic import Expr
-from monograph.ir.types import TensorType
+from monograph.ir.types import TensorType, Type
 from monograph.ops import families, templates
 from monograph.schedule import roles, sets
 from monograph.schedule.kernel import is_held
@@ -88,7 +88,8 @@ def _examples(graph: Graph) -> dict[str, int]:
 
 
 def _is_worthwhile(nodes: list[Node]) -> bool:
-    return sum(not node.op.has(Trait.VIEW) and not node.op.has(Trait.FACTORY) for node in nodes) >= FEWEST
+    inner = [inside for node in nodes for region in node.regions for inside in region.walk()]
+    return sum(not node.op.has(Trait.VIEW) and not node.op.has(Trait.FACTORY) for node in (*nodes, *inner)) >= FEWEST
 
 
 @dataclass
@@ -114,17 +115,37 @@ class _Choice:
         return taken
 
     def _accepts(self, node: Node) -> bool:
-        if node in self.outside or node.regions or not node.results or node.effects - {Effect.RAISES}:
+        if node in self.outside or not node.results or node.effects - {Effect.RAISES}:
             return False
-        values, symbols = (*node.inputs, *node.results), edit.symbols_read(node)
-        touches = symbols or any(map(is_held, values)) or not self.made.isdisjoint(node.inputs)
-        if not touches or not all(map(_is_plain, values)) or not symbols <= self.told or kind(node) in self.refused:
+        symbols = edit.symbols_read(node)
+        touches = symbols or any(map(is_held, (*node.reads, *node.results))) or not self.made.isdisjoint(node.reads)
+        return bool(touches) and symbols <= self.told and self._has_kernel(node)
+
+    def _has_kernel(self, node: Node) -> bool:
+        """Not yet whether lowering can do it: see `_Region.without_kernel`."""
+        values = (*node.inputs, *node.results)
+        if node.regions:
+            return _is_control(node) and all(map(_is_plain, values)) and all(
+                all(map(_is_plain, region.inputs)) and all(self._fits_inside(inner) for inner in region.nodes)
+                for region in node.regions)
+        if not all(map(_is_plain, values)) or kind(node) in self.refused:
             return False
         if node.op.has(Trait.RANDOM) and node.attributes.get("dropout_p") != 0.0:
             return False
         if node.op.name in templates.ANCHORS:
             return _is_template(node)
         return families.family_of(node.op.name) not in ("", "window")
+
+
+    def _fits_inside(self, node: Node) -> bool:
+        """May it be in a branch or loop? What touches no symbolic size is scheduled there as anywhere."""
+        is_static = not node.regions and not edit.symbols_read(node) and not any(
+            map(is_held, (*node.inputs, *node.results)))
+        return not node.op.has(Trait.RANDOM) if is_static else self._has_kernel(node)
+
+
+def _is_control(node: Node) -> bool:
+    return bool(node.op.regions) and node.attributes.get("trips") is None
 
 
 def _is_plain(value: Value) -> bool:
@@ -149,13 +170,25 @@ def _is_template(node: Node) -> bool:
     return isinstance(weight, Value) and not is_held(weight)
 
 
+def _is_native(node: Node) -> bool:
+    """Of `Sized` numbers: can the runner run it, what is static in branches and loops aside?"""
+    if node.regions:
+        return all(_is_native(inner) or _is_static(inner) for region in node.regions for inner in region.nodes)
+    return roles.role(node) is not Role.LIBRARY
+
+
+def _is_static(node: Node) -> bool:
+    shapes = [value.type.shape for value in (*node.inputs, *node.results) if isinstance(value.type, TensorType)]
+    return not node.regions and not sized.is_sized([*node.operands, *node.attributes.values(), *shapes])
+
+
 class _Region:
     """A set of nodes as a graph of `Sized` numbers."""
 
     def __init__(self, nodes: list[Node], examples: dict[str, int]) -> None:
         self.nodes, self.examples = nodes, examples
         inside = set(nodes)
-        reads = dict.fromkeys(value for node in nodes for value in node.inputs)
+        reads = dict.fromkeys(value for node in nodes for value in node.reads)
         self.given = [value for value in reads if value.node not in inside and is_held(value)]
         self.graph = Graph("any_size")
         self.mapping: dict[Value, Value] = {}
@@ -164,25 +197,35 @@ class _Region:
             self.mapping[value] = self.graph.add_input(self.type(value), value.name)
         for node in nodes:
             copied = edit.copy_node(node, self.mapping)
-            copied.operands = self.numbers(copied.operands)
-            copied.attributes = {name: self.numbers(entry) for name, entry in copied.attributes.items()}
-            for old, new in zip(node.results, copied.results, strict=True):
-                new.type = self.type(old)
-                self.mapping[old] = new
+            self.sized(copied)
             self.copies[node] = copied
             self.graph.nodes.append(copied)
+
+    def sized(self, node: Node) -> None:
+        """Numbers in the place of symbols, in a copied node and in its regions."""
+        node.operands = self.numbers(node.operands)
+        node.attributes = {name: self.numbers(entry) for name, entry in node.attributes.items()}
+        for value in node.results:
+            value.type = self.type(value)
+        for region in node.regions:
+            for value in region.inputs:
+                value.type = self.type(value)
+            for inner in region.nodes:
+                self.sized(inner)
 
     def numbers(self, entry: Any) -> Any:
         if isinstance(entry, Expr):
             return sized.sized(entry, self.examples)
         return tuple(map(self.numbers, entry)) if isinstance(entry, tuple) else entry
 
-    def type(self, value: Value) -> TensorType:
+    def type(self, value: Value) -> Type:
+        if not isinstance(value.type, TensorType):
+            return value.type
         return replace(value.tensor, shape=self.numbers(value.tensor.shape), strides=None)
 
     def without_kernel(self) -> list[Node]:
         """Nodes that only torch can run."""
-        return [node for node, copied in self.copies.items() if roles.role(copied) in (Role.LIBRARY, Role.REGION)]
+        return [node for node, copied in self.copies.items() if not _is_native(copied)]
 
     def follow(self, taken: dict[Value, Value]) -> None:
         """Read what regions in front of this one give."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from monograph.ir.graph import Node, Value
+from monograph.ir.sized import is_sized
 from monograph.ops import templates
 from monograph.schedule import views
 from monograph.schedule.kernel import Fused, Item, Layout, Template
@@ -40,7 +41,8 @@ def _by_rows(item: Fused, value: Value, layout: Layout) -> bool:
     inner = math.prod(shape[d] for d in reduced)
     trailing = tuple(reduced) == tuple(range(len(shape) - len(reduced), len(shape)))
     full = shape_of(value) == shape
-    return full and trailing and inner >= LONG_ROW and views.same_order(views.Affine(shape, layout.strides))
+    is_long = is_sized(inner) or inner >= LONG_ROW      # nothing is unrolled whose length only a call knows
+    return full and trailing and is_long and views.same_order(views.Affine(shape, layout.strides))
 
 
 def _pointwise(roles: Mapping[Node, Role], item: Fused | Template, source: Value) -> bool:

@@ -49,8 +49,7 @@ def _is_all_rows(graph: Graph, count: bool) -> bool:
     tried = edit.clone(graph)
     swapped.sink(tried)
     rowwise.extract(tried, count)
-    return all(rowwise.is_rows(node) or node.regions or not any(map(is_held, (*node.inputs, *node.results)))
-               for node in tried.nodes)
+    return all(rowwise.is_rows(node) or not any(map(is_held, (*node.reads, *node.results))) for node in tried.nodes)
 
 
 def _any_size(graph: Graph, count: bool, refused: Collection[Kind]) -> None:
@@ -72,7 +71,10 @@ def _prepare(graph: Graph, count: bool) -> None:
         uses.update(value for region in node.regions for value in region.free_values())
     own = set(graph.nodes)
     for node in list(graph.nodes):
-        if rowwise.is_rows(node) or anysize.is_any_size(node):
+        if rowwise.is_rows(node):
+            continue
+        if anysize.is_any_size(node):
+            _prepare(node.regions[0], count)
             continue
         for region in () if node in guarded else node.regions:
             _prepare(region, count)

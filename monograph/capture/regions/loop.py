@@ -21,6 +21,7 @@ from monograph.capture.guards import same
 from monograph.capture.layout import Layout
 from monograph.capture.number import DTYPES, TracedNumber, kind_of
 from monograph.capture.readset_journal import unchanged
+from monograph.capture.recorder import type_of
 from monograph.capture.regions.body import Body, Start
 from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.gradient import connect, is_differentiable, known_tensors
@@ -169,7 +170,7 @@ class _Loop:
         layout = self._layout(leaf)
         with compat.plain_torch():
             fake = tracer.fresh(layout.sizes, layout.strides, layout.dtype)
-        storage = memory.add(fake, graph.add_input(TensorType(layout.dtype, tuple(layout.sizes))))
+        storage = memory.add(fake, graph.add_input(type_of(layout.sizes, layout.dtype)))
         storage.frozen = self._frozen(leaf)
         leaf.flags = {at: graph.add_input(TensorType(torch.bool, ())) for at in leaf.places}
         places = [Place(leaf.flags[at], memory.by_id[at[0]], place, leaf.objects.get(at))
