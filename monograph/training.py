@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -19,11 +19,11 @@ import torch
 from monograph import tracebacks
 from monograph.autodiff.partition import BackwardInput, Partition, split
 from monograph.backend import Half, Run, compile_graph
-from monograph.capture.captured import Captured
+from monograph.capture.captured import Binding, Captured
 from monograph.config import Options
 from monograph.dispatch import Call
 from monograph.errors import UnsupportedError
-from monograph.ir.boundary import Fresh, InputView
+from monograph.ir.boundary import Choice, Fresh, InputItself, InputView
 from monograph.ir.edit import symbols_in
 from monograph.results import Finish, Told, gatherer, placer, symbols_told
 from monograph.runtime.held import numbers
@@ -46,6 +46,7 @@ class Plan:
     absent: dict[int, int]                    # backward output -> the one that says it is absent
     origins: list[int]                        # per backward output: the results it comes from, as bits
     differentiable: list[int]                 # results that require grad, in order
+    chosen: list[tuple[int, int, Binding]]    # result, the output that says that it is the caller's tensor, which
     written: set[int]
     weights: list[Any]                        # per forward input: the tensor, None for an argument
     symbols: dict[str, Told]                  # what tells the symbols of results and tangents
@@ -84,6 +85,7 @@ class Box:
     made: list[torch.Tensor]
     symbols: dict[str, int]
     results: list[Any] | None = None
+    handed_back: Sequence[tuple[int, Binding]] = ()      # results that are the caller's own tensors in this call
 
 
 def differentiable(
@@ -92,10 +94,13 @@ def differentiable(
     """Compile both halves of a joint capture; `halves` receives them."""
     joint = captured.joint
     assert joint is not None
+    order = sorted(joint.tangents)
+    chosen = {number: result for number in order
+              if isinstance(result := captured.boundary.results[number], Choice)}
+    captured = _computed(captured, chosen)
     place, collect = placer(captured), gatherer(captured)
     parts = split(captured)
     written = {write.input for write in captured.boundary.writes}
-    order = sorted(joint.tangents)
     again = Again(captured, parts.forward, order)
     given = {result: captured.graph.inputs[position].type for result, position in joint.tangents.items()}
     tangent_types = [given[source.position] if source.kind == "tangent" else None for source in parts.backward_inputs]
@@ -105,7 +110,8 @@ def differentiable(
                 [_new_leaf(captured, number, parts) for number in sorted(joint.leaf_gradients)], parts.absent,
                 [_bits(joint.origins[number], order) for number in sorted(joint.gradients)]
                 + [_bits(joint.leaf_origins[number], order) for number in sorted(joint.leaf_gradients)],
-                order, written, [b.tensor for b in captured.bindings if b.kind != "tangent"],
+                order, _arguments(chosen, captured), written,
+                [b.tensor for b in captured.bindings if b.kind != "tangent"],
                 symbols_told(captured), again)
 
     def call(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -123,9 +129,28 @@ def differentiable(
         assert results is not None
         for position, output in zip(plan.differentiable, outputs):
             results[position] = output
+        for position, binding in box.handed_back:
+            results[position] = leaves[binding.leaf] if binding.kind == "argument" else binding.tensor
         return collect(results)
 
     return call
+
+
+def _computed(captured: Captured, chosen: Mapping[int, Choice]) -> Captured:
+    """The same with results that are always the program's own: what may be the caller's tensor is handed back after."""
+    results = [chosen[number].otherwise if number in chosen else result
+               for number, result in enumerate(captured.boundary.results)]
+    return replace(captured, boundary=replace(captured.boundary, results=results))
+
+
+def _arguments(chosen: Mapping[int, Choice], captured: Captured) -> list[tuple[int, int, Binding]]:
+    """Which results are the caller's own tensors, and when."""
+    found = []
+    for number, choice in chosen.items():
+        for output, result in choice.alternatives:
+            assert isinstance(result, InputItself)
+            found.append((number, output, captured.bindings[result.input]))
+    return found
 
 
 class _Node(torch.autograd.Function):
@@ -139,6 +164,7 @@ class _Node(torch.autograd.Function):
         outputs = list(plan.forward(inputs))
         saved = [_saved(source, inputs, outputs, plan) for source in plan.backward_inputs]
         results = box.results = plan.place(inputs, outputs, box.leaves)
+        box.handed_back = [(position, binding) for position, output, binding in plan.chosen if outputs[output]]
         for leaf, made in zip(plan.leaves, box.made):
             _fill(results, leaf.position, made)
         ctx.plan, ctx.symbols = plan, {**box.symbols, **plan.numbers("outputs", outputs)}

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,6 +18,7 @@ from monograph.capture.captured import Binding
 from monograph.capture.checks import REPLAY
 from monograph.capture.draws import Draws
 from monograph.capture.generators import Generators
+from monograph.capture.identity import Identities
 from monograph.capture.layout import Layout
 from monograph.capture.memory import Memory
 from monograph.capture.number import DTYPES, TracedNumber
@@ -47,9 +49,11 @@ class Asking:
     def __init__(self) -> None:
         super().__init__()
         self.paths = Paths(self)                      # type: ignore[arg-type]
+        self.identities = Identities(weakref.proxy(self))
         self.plan: Any = None                                        # the driver's: what earlier attempts have taught
         self.can_convert: Callable[[Any], bool] = lambda code: False
         self.watched: Callable[[], Iterable[Any]] = lambda: ()       # containers that the trace has seen
+        self.reached: Callable[[], tuple[Iterable[Any], Callable[[Any], bool]]] = lambda: ((), lambda value: False)
         self.existed: Callable[[Any], bool] = lambda value: False    # whether an object was there before the trace
         self.has_written: Callable[[Any], bool] = lambda known: False      # to a container seen first in a branch
         self.count_messages: Callable[[], int] = lambda: 0           # prints, warnings so far

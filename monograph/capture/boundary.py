@@ -18,7 +18,7 @@ from monograph.capture.dynamic import site_of
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.number import TracedNumber, number_dtype
 from monograph.capture.regions.errors import Unmergeable
-from monograph.capture.storage import Place, Storage
+from monograph.capture.storage import UNKNOWN, Place, Storage
 from monograph.capture.tree import flatten, is_size
 from monograph.ir.boundary import (
     Boundary,
@@ -108,10 +108,39 @@ class Seal:
         number = numbers.setdefault(id(leaf), len(numbers))
         own = self.place(leaf, number)
         storage, layout = tracer.memory.of(leaf), Layout.of(leaf)
-        if not storage.places or leaf.requires_grad:
-            return own
-        others = self._alternatives(storage, layout, leaf if leaf is storage.base else None, numbers, [])
+        if leaf.requires_grad:
+            others = self._arguments(leaf)
+        else:
+            others = self._alternatives(storage, layout, leaf if leaf is storage.base else None, numbers, [])
         return Choice(tuple(others), own, number) if others else own
+
+    def _arguments(self, leaf: torch.Tensor) -> list[tuple[int, Result]]:
+        """The caller's tensors that a result with a history may be. Otherwise it is one of its own: where it would
+        share memory with something that is seen, what chose it takes the path of the call."""
+        tracer, identities = self.tracer, self.tracer.identities
+        base = tracer.memory.of(leaf).base
+        choice = identities.of(base)
+        if choice is None:
+            return []
+        found: list[tuple[int, Result]] = []
+        seen = {compat.storage_id(tensor) for other in self.leaves if other is not leaf and other is not base
+                for tensor in self._may_be(other)}
+        for conditions, tensor in identities.cases(base):
+            fake = tracer.lift(tensor)
+            entry = tracer.by_fake.get(id(fake))
+            if entry is not None and leaf is base:
+                found.append((self.output(identities.all(conditions), ()), InputItself(tracer.identity(entry))))
+            elif tracer.memory.by_id[compat.storage_id(fake)].input is not None or compat.storage_id(fake) in seen:
+                raise Unmergeable("a result with a history shares memory on one path only", choice.site)
+        return found
+
+    def _may_be(self, leaf: Any) -> list[torch.Tensor]:
+        """The tensors whose memory a result may lie in."""
+        if not isinstance(leaf, torch.Tensor):
+            return []
+        fake = self.tracer.lift(leaf)
+        return [fake, *(self.tracer.lift(tensor) for _, tensor in self.tracer.identities.cases(
+            self.tracer.memory.of(fake).base))]
 
     def _alternatives(self, storage: Storage, layout: Layout, itself: Any, numbers: dict[int, int],
                       where: list[Value]) -> list[tuple[int, Result]]:
@@ -132,6 +161,8 @@ class Seal:
                 continue                    # nobody sees that one but through this result
             if moved is None:
                 raise Unmergeable("a result is a view of a tensor that may be another one", storage.site)
+            if tensor is UNKNOWN:
+                raise Unmergeable("a result may be another tensor or a view of it", storage.site)
             if tensor is None:
                 other = self._lying(target, moved, -1, (False,) * 4)
             elif id(tensor) in self.tracer.by_fake:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import CodeType
 from typing import Any
 
@@ -41,6 +42,20 @@ class Conversions:
             self.tried[code] = str(reason)
             return False
         return True
+
+    def convert_all(self, codes: Iterable[CodeType]) -> bool:
+        """Convert what can be; whether there was anything."""
+        found = [code for code in codes if self.can_convert(code)]
+        for code in found:
+            self.convert(code)
+        return bool(found)
+
+    def runs_as_written(self, code: CodeType) -> bool:
+        """Whether the function of `code` is not converted."""
+        try:
+            return bool(self.tried.get(enclosing(code), "not tried"))
+        except Unconvertible:
+            return True
 
     def convert(self, code: CodeType) -> None:
         old = enclosing(code)

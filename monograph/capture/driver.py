@@ -24,11 +24,12 @@ from monograph.capture.conversions import Conversions
 from monograph.capture.convert.operators import entered
 from monograph.capture.fn_mode import UserMode
 from monograph.capture.higher_order import uncompiled
+from monograph.capture.identity import asks
 from monograph.capture.inputs import Restart
 from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_requirements
 from monograph.capture.names import Names
 from monograph.capture.plain_ints import plain_ints
-from monograph.capture.regions.errors import Asked, Fork, Numbers, Unmergeable, Whole, forget, let_go, swallowed
+from monograph.capture.regions.errors import Asked, Fork, Numbers, Seen, Unmergeable, Whole, forget, let_go, swallowed
 from monograph.capture.regions.operators import RegionOperators
 from monograph.capture.state import Snapshot, clear_caches, outlived, reset_tensors
 from monograph.capture.symbols import Origin, Request, SizesDiffer, refined
@@ -74,6 +75,8 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                 plan.conversions.convert(asked.code)
             except Numbers:
                 plan.read_numbers = True
+            except Seen:
+                pass
             except Whole as hook:
                 plan.whole.add(hook.number)
             except Fork as fork:
@@ -104,6 +107,7 @@ class _Plan:
     flat: set[int] = field(default_factory=set)         # real storages that must be flat bases
     forks: dict[Any, int] = field(default_factory=dict)       # statements that take the path of this call
     whole: set[int] = field(default_factory=set)        # hooks of the backward that are called whole
+    exact: bool = False                                 # no object stands for several: statements that choose one fork
     read_numbers: bool = False                          # integers are read from this call
     numbers: int = 0                                    # traced numbers made by the last attempt
     conversions: Conversions = field(default_factory=Conversions)
@@ -159,6 +163,7 @@ class _Attempt:
         self.tracer.derivative = derivative
         self.tracer.absence = absence
         self.tracer.plan = plan
+        self.tracer.identities.exact = plan.exact
         self.tracer.backward_hooks = BackwardHooks(self.tracer, plan.whole)
         self.tracer.can_convert = plan.conversions.can_convert
         for hook in hooks:
@@ -202,9 +207,11 @@ class _Attempt:
                 stack.enter_context(uncompiled())
                 stack.enter_context(tracer.backward_hooks.watching())
                 stack.enter_context(plain_ints())
+                stack.enter_context(tracer.identities.hashing())
                 for hook in self.hooks:
                     stack.enter_context(hook)
                 result = self._call(args, kwargs)
+                self._identify()
                 after, changed = pytree.tree_flatten(given)
                 if changed != spec or any(a is not b for a, b in zip(before, after, strict=True)):
                     raise errors.UnsupportedError("the program changes a list or dict that it was given",
@@ -221,6 +228,18 @@ class _Attempt:
             again = swallowed()
             if again is not None:
                 raise again
+
+    def _identify(self) -> None:
+        """Where one object stands for several, those who ask for identity are to be told: convert them."""
+        tracer, plan = self.tracer, self.plan
+        codes, is_reached = tracer.reached()
+        twice = any(entry.source.kind == "argument" and is_reached(entry.real) for entry in tracer.entries)
+        asking = [code for code in codes if asks(code)] if twice or tracer.identities.choices else []
+        if plan.conversions.convert_all(asking):
+            raise Seen
+        if not plan.exact and any(map(plan.conversions.runs_as_written, asking)):
+            plan.exact = True
+            raise Seen
 
     def _arguments(self) -> tuple[Any, dict[str, Any]]:
         """The call's arguments with fakes for tensors, in containers of their own."""

@@ -18,7 +18,7 @@ from monograph.capture.captured import Binding, JointInfo
 from monograph.capture.dims import dims
 from monograph.capture.histories import refuse_uncut
 from monograph.capture.layout import Layout, contiguous_strides
-from monograph.ir.boundary import Boundary, Fresh, InputView
+from monograph.ir.boundary import Boundary, Fresh, InputView, own_result
 from monograph.ir.graph import Source
 from monograph.ir.types import TensorType
 
@@ -76,7 +76,7 @@ def refuse_new_requirements(entries: list[Entry]) -> None:
 def differentiable(seal: Seal, boundary: Boundary) -> list[int]:
     """Results that require grad: made by the program (an input handed back is not ours to differentiate), no leaves."""
     return [number for number, (leaf, result) in enumerate(zip(seal.leaves, boundary.results, strict=True))
-            if isinstance(result, (Fresh, InputView)) and leaf.requires_grad and not result.leaf]
+            if isinstance(own := own_result(result), (Fresh, InputView)) and leaf.requires_grad and not own.leaf]
 
 
 def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: list[int]) -> JointInfo:
@@ -129,7 +129,8 @@ def _new_leaves(seal: Seal, boundary: Boundary) -> dict[int, torch.Tensor]:
     """Results that are leaves made by the program, each once."""
     found: dict[int, torch.Tensor] = {}
     for number, (leaf, result) in enumerate(zip(seal.leaves, boundary.results, strict=True)):
-        new = isinstance(result, (Fresh, InputView)) and result.leaf
+        own = own_result(result)
+        new = isinstance(own, (Fresh, InputView)) and own.leaf
         if new and all(leaf is not other for other in found.values()):
             found[number] = leaf
     return found

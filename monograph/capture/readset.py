@@ -93,6 +93,7 @@ class ReadSet:
         tracer.has_written = self.journal.has_written
         tracer.count_messages = lambda: len(self.messages)
         tracer.existed = self.existed
+        tracer.reached = lambda: (list(self.functions.codes.values()), lambda value: id(value) in self.tensors)
         self.hooks.outside.tracer = tracer
         tracer.generators = self.hooks.outside.of_torch
 

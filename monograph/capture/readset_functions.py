@@ -27,12 +27,14 @@ class FunctionReads:
 
     def __init__(self, reads: ReadSet) -> None:
         self.reads = reads
+        self.codes: dict[int, types.CodeType] = {}       # of the user's functions met so far
 
     def read(self, function: types.FunctionType, path: str) -> None:
         code, name = original(function.__code__), function.__qualname__
         if not is_user_file(code.co_filename):
             self._library(code, function.__globals__)
             return
+        self.codes[id(code)] = code
         parts = {"code": ("__code__", code), "defaults": ("__defaults__", function.__defaults__),
                  "keyword defaults": ("__kwdefaults__", function.__kwdefaults__)}
         for part, (attribute, value) in parts.items():

@@ -25,14 +25,17 @@ from monograph.capture.layout import Layout, disjoint
 from monograph.capture.views import Step
 from monograph.ir.graph import Value
 
-__all__ = ["Place", "Storage"]
+__all__ = ["UNKNOWN", "Place", "Storage"]
+
+UNKNOWN = object()
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
     predicate: Value
     storage: Storage
     layout: Layout
-    tensor: Any = None          # the very tensor (a fake) it then is, where that is known
+    tensor: Any = None          # the very tensor (a fake) it then is; None: one of its own; UNKNOWN: one or the other
 
 
 VERSIONS = itertools.count(1)     # unique over all storages: a restored state never looks like another one

@@ -30,7 +30,7 @@ from monograph.ir.edit import symbols_in
 from monograph.ir.symbolic import Dim
 
 __all__ = ["Boundary", "Choice", "Fresh", "InputItself", "InputView", "Literal", "Number", "Relayout", "Result",
-           "Size", "Write", "boundary_symbols"]
+           "Size", "Write", "boundary_symbols", "own_result"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +128,11 @@ class Boundary:
     tree: Any = None
     writes: list[Write] = field(default_factory=list)
     relayouts: list[Relayout] = field(default_factory=list)
+
+
+def own_result(result: Result) -> Result:
+    """What a result is where it is none of those that a choice may be."""
+    return result.otherwise if isinstance(result, Choice) else result
 
 
 def boundary_symbols(boundary: Boundary) -> set[str]:

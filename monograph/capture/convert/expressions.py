@@ -20,13 +20,16 @@ from collections.abc import Callable, Sequence
 from monograph.capture.convert import bound, comprehensions, scope, syntax
 from monograph.capture.convert.syntax import at, load, operator, support, thunk
 
-__all__ = ["BUILTINS", "Expressions"]
+__all__ = ["BUILTINS", "SEEKERS", "Expressions"]
 
 BUILTINS = frozenset("""
     int float bool complex len range any all min max sum sorted enumerate zip reversed abs round list tuple
     set frozenset dict isinstance print map filter divmod pow str repr format next iter hash index bytes ord
     chr getattr hasattr type slice
 """.split())
+
+# Functions and methods of C that compare objects by identity.
+SEEKERS = frozenset({"id", "is_", "is_not", "index", "count", "remove"})
 
 Block = list[ast.stmt]
 # The body of a function that converted code needs for itself: jumps lowered, names declared, statements converted.
@@ -84,7 +87,14 @@ class Expressions(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if isinstance(node.ctx, ast.Load) and getattr(node, "maybe_unbound", False):
             return support("local", [syntax.constant(node.id), at(thunk(at(load(node.id), node)), node)], node)
-        return node
+        return self.sought(node, node.id) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return self.sought(self.native(node), node.attr) if isinstance(node.ctx, ast.Load) else self.native(node)
+
+    def sought(self, node: ast.expr, name: str) -> ast.expr:
+        """What perhaps looks for an object."""
+        return operator("seeker", [node], node) if name in SEEKERS else node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         lazy = node.values[1:]
@@ -142,6 +152,9 @@ class Expressions(ast.NodeTransformer):
             return operator("equal", [left, right], node)
         if isinstance(relation, ast.NotEq):
             return operator("unequal", [left, right], node)
+        if isinstance(relation, (ast.Is, ast.IsNot)) and not any(isinstance(x, ast.Constant) for x in (left, right)):
+            same = operator("is_", [left, right], node)
+            return same if isinstance(relation, ast.Is) else operator("not_", [same], node)
         return at(ast.Compare(left, [relation], [right]), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:

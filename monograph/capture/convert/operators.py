@@ -6,6 +6,8 @@
     and_(first, *rest)  or_(first, *rest)         `rest` are thunks
     truth(value)                                  bool(value), of an operand of `and`, `or` and chains that only decide
     not_(value)  choose(test, then, otherwise)    `a if test else b`, both thunks
+    is_(left, right)                              left is right
+    seeker(value)                                 value: something that may look for an object, such as `names.index`
     contains(item, container)                     item in container
     equal(left, right)                            left == right
     unequal(left, right)                          left != right
@@ -115,6 +117,12 @@ class Operators:
 
     def choose(self, test: Any, then: Thunk, otherwise: Thunk) -> Any:
         return then() if test else otherwise()
+
+    def is_(self, left: Any, right: Any) -> Any:
+        return left is right
+
+    def seeker(self, value: Any) -> Any:
+        return value
 
     def contains(self, item: Any, container: Any) -> Any:
         return item in container

@@ -11,7 +11,7 @@ import traceback
 from types import CodeType
 from typing import Any
 
-__all__ = ["Asked", "Fork", "Numbers", "Unmergeable", "Whole", "forget", "let_go", "swallowed"]
+__all__ = ["Asked", "Fork", "Numbers", "Seen", "Unmergeable", "Whole", "forget", "let_go", "swallowed"]
 
 
 class _Pending(threading.local):
@@ -67,6 +67,13 @@ class Unmergeable(_Again):
     def __init__(self, why: str, site: Any = None) -> None:
         self.site = site
         super().__init__(why)
+
+
+class Seen(_Again):
+    """More of the user's functions are converted, for what the attempt has shown."""
+
+    def __init__(self) -> None:
+        super().__init__("functions that compare objects")
 
 
 class Numbers(_Again):

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from monograph import compat
 from monograph.capture.convert.operators import UNBOUND, State
 from monograph.capture.guards import same
+from monograph.capture.identity import Case
 from monograph.capture.layout import Layout
 from monograph.capture.number import DTYPES, TracedNumber, kind_of
 from monograph.capture.readset_journal import unchanged
@@ -38,7 +39,7 @@ from monograph.capture.regions.leaves import (
 )
 from monograph.capture.regions.merge import OURS, Sometimes, compact, split
 from monograph.capture.regions.objects import refill
-from monograph.capture.storage import Place, Storage
+from monograph.capture.storage import UNKNOWN, Place, Storage
 from monograph.ir.graph import Graph, Node, Source, Value
 from monograph.ir.types import TensorType
 from monograph.ops import table
@@ -49,6 +50,12 @@ if TYPE_CHECKING:
 __all__ = ["loop"]
 
 ROUNDS = 12
+MISSING = object()
+
+# Predicates that all hold, storage, layout (None: a storage of the loop's own, whose content is carried as a value) and
+# the tensor that lies there (None: a new one).
+Location = tuple[list[Value], int, Layout | None, Any]
+
 SHARED = "a tensor is written that may be the same as another one in or after a loop"
 
 
@@ -72,7 +79,6 @@ class _Loop:
         self.written: list[int] = []               # storages of the outside that it writes
         self.leaves: list[Leaf] = []
         self.spec: Any = None
-        self.objects: dict[At, Any] = {}           # the tensors seen at places of the outside
         self.slots: list[tuple[Leaf, int]] = []    # of moving leaves among what the node carries
 
     def run(self) -> None:
@@ -120,6 +126,9 @@ class _Loop:
     def _set(self, values: list[Any]) -> None:
         """Give the variables and the containers that change new leaves."""
         variables, *rows = unflatten(iter(values), self.spec)
+        for value in variables:
+            if type(value) is tuple and value:
+                self.tracer.identities.choose(value, (), self.start.site, unclear=True)
         self.start.state.set(variables)
         for key, row in zip(self.changed, rows, strict=True):
             container, before = self.start.objects.content[key]
@@ -176,6 +185,7 @@ class _Loop:
         places = [Place(leaf.flags[at], memory.by_id[at[0]], place, leaf.objects.get(at))
                   for at, place in leaf.places.items()]
         memory.lies_at(storage, (*places, *self._watched(leaf)), self.start.site)
+        self._choose(leaf, fake, places)
         if leaf.follow:
             fake.requires_grad_(True)
         return fake
@@ -295,20 +305,22 @@ class _Loop:
         if now.dtype != layout.dtype or now.key[0] != layout.key[0] or compact(now).key != compact(layout).key:
             raise Unmergeable(f"{leaf.name} changes its size, dtype or strides in a loop")
         if leaf.kind != "moving":
-            if at[0] == compat.storage_id(given) and now.key == layout.key and not (
-                    self.start.grad and end is not leaf.value and is_differentiable(end, leaf.value)):
+            if found is given:
                 return False
             home = compat.storage_id(given), layout.key
             leaf.kind, leaf.places, leaf.objects = "moving", {home: layout}, {home: given}
             return True
         again = self.start.grad and not leaf.follow and is_differentiable(end, self._given(leaf))
         leaf.follow |= again
-        for _, key, place in self._locations(found):
+        unclear = leaf.follow and tracer.identities.of(found) is not None and self._holder(at[0]) is None
+        again |= unclear and not leaf.unclear
+        leaf.unclear |= unclear
+        for _, key, place, tensor in self._locations(found):
             if place is not None and not place.is_static:
                 again |= key not in leaf.watched
                 leaf.watched.add(key)
             elif place is not None:
-                again |= _add_place(leaf, (key, place.key), place, self.objects.get((key, place.key)))
+                again |= _add_place(leaf, (key, place.key), place, tensor)
             elif leaf not in holders.setdefault(key, []):
                 holders[key].append(leaf)
         return again
@@ -317,34 +329,30 @@ class _Loop:
         """What a leaf is before the loop; None for a part that is not there yet."""
         return leaf.initial if leaf.is_part else leaf.value
 
-    def _locations(self, tensor: torch.Tensor) -> list[tuple[list[Value], int, Layout | None]]:
-        """Where a tensor may lie at the end of an iteration: predicates that all hold, storage, layout.
+    def _locations(self, tensor: torch.Tensor) -> list[Location]:
+        """Where a tensor may lie at the end of an iteration."""
+        return self._places_of(self.tracer.memory.of(tensor), compat.storage_id(tensor), Layout.of(tensor), [], tensor)
 
-        The layout is None where the storage is one of the loop's own, whose content is carried as a value.
-        """
-        key, layout = compat.storage_id(tensor), Layout.of(tensor)
-        self.objects[key, layout.key] = tensor
-        return self._places_of(self.tracer.memory.of(tensor), key, layout, [])
-
-    def _places_of(self, storage: Storage, key: int, layout: Layout, where: list[Value]
-                   ) -> list[tuple[list[Value], int, Layout | None]]:
+    def _places_of(self, storage: Storage, key: int, layout: Layout, where: list[Value], tensor: Any
+                   ) -> list[Location]:
         memory = self.tracer.memory
         holder = self._holder(key)
         if holder is not None:
-            self.objects |= holder.objects
-            return [(where, key, None),
-                    *(([*where, flag], at[0], holder.places[at]) for at, flag in holder.flags.items())]
+            itself = tensor is holder.placeholder
+            return [(where, key, None, None),
+                    *(([*where, flag], at[0], holder.places[at], holder.objects[at] if itself else None)
+                      for at, flag in holder.flags.items())]
         if any(storage.scope is body.graph for body in self.start.bodies):
             if storage.places and layout.key != storage.layout.key:
                 raise Unmergeable("a view of a tensor that lies in one of several places is carried by a loop")
             keys = {id(other): other_key for other_key, other in memory.by_id.items()}
-            found: list[tuple[list[Value], int, Layout | None]] = [(where, key, None)]
+            found: list[Location] = [(where, key, None, None)]
             for place in storage.places:
-                self.objects[keys[id(place.storage)], place.layout.key] = place.tensor
+                there = place.tensor if tensor is storage.base else None
                 found += self._places_of(place.storage, keys[id(place.storage)], place.layout,
-                                         [*where, place.predicate])
+                                         [*where, place.predicate], there)
             return found
-        return [(where, key, layout)]
+        return [(where, key, layout, tensor)]
 
     def _holder(self, key: int) -> Leaf | None:
         """The moving leaf whose placeholder lies in a storage."""
@@ -381,7 +389,7 @@ class _Loop:
         """For each place of a leaf, whether the tensor it ends with is that one."""
         record = self.tracer.record
         flags: dict[At, Value] = {}
-        for where, key, layout in self._locations(end):
+        for where, key, layout, _ in self._locations(end):
             if layout is None or not layout.is_static:
                 continue
             holds = self._constant(True) if not where else where[0]
@@ -453,8 +461,17 @@ class _Loop:
             found = [Place(flag, memory.by_id[at[0]], place, leaf.objects.get(at))
                      for flag, (at, place) in zip(flags, places, strict=True)]
             memory.lies_at(memory.of(made), (*found, *self._watched(leaf)), self.start.site)
+            self._choose(leaf, made, found)
         late.append(join)
         return made
+
+    def _choose(self, leaf: Leaf, made: torch.Tensor, places: list[Place]) -> None:
+        """`made` is the tensor at one of the places that a moving leaf may be, or one of the loop's own."""
+        unclear = leaf.frozen or leaf.unclear or bool(leaf.watched) or any(
+            place.tensor is None or place.tensor is UNKNOWN for place in places)
+        cases: list[Case] = [(((place.predicate, False),), place.tensor) for place in places]
+        cases.append((tuple((place.predicate, True) for place in places), made))
+        self.tracer.identities.choose(made, cases, self.start.site, unclear=unclear)
 
 
 def _parts(leaf: Leaf, end: Any) -> list[Any]:
@@ -472,10 +489,11 @@ def _kind_of_part(look: Any, given: Any) -> str:
 
 
 def _add_place(leaf: Leaf, at: At, layout: Layout, tensor: Any) -> bool:
-    known = at in leaf.places
+    """Whether that is news of the leaf. Of several tensors at one place it is not known which it is."""
+    before = leaf.objects.get(at, MISSING)
     leaf.places.setdefault(at, layout)
-    leaf.objects.setdefault(at, tensor)
-    return not known
+    leaf.objects[at] = tensor if before is MISSING or before is tensor else UNKNOWN
+    return leaf.objects[at] is not before
 
 
 def _inside(value: Value) -> TensorType:

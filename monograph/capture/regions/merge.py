@@ -24,12 +24,13 @@ from torch.utils import _pytree as pytree
 from monograph import compat
 from monograph.capture.convert.operators import UNBOUND, Perhaps
 from monograph.capture.guards import same
+from monograph.capture.identity import Case, Condition
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.number import TracedNumber, kind_of
 from monograph.capture.regions.body import Body, Start
 from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.gradient import is_differentiable
-from monograph.capture.storage import Place, Storage
+from monograph.capture.storage import UNKNOWN, Place, Storage
 from monograph.capture.views import DynamicIndex, Step
 from monograph.ir.graph import Value
 
@@ -95,6 +96,9 @@ class Merge:
         self.kinds: dict[Pair, str] = {}
         self.made: dict[Pair, torch.Tensor] = {}         # by the ids of the two tensors
         self.containers: dict[Pair, Any] = {}            # by the ids of the two containers
+        self.faces: tuple[dict[int, int], dict[int, int]] = ({}, {})         # which tensor meets which
+        self.conditions: dict[tuple[Value, int], Value] = {}       # known in a branch -> afterwards
+        self.shared: set[tuple[int, int]] = set()        # side and id of tensors that meet several
         self.partners: tuple[dict[int, int], dict[int, int]] = ({}, {})      # which container meets which
         self.exported: dict[tuple[int, int], tuple[Storage, torch.Tensor]] = {}
         self.followed: list[tuple[torch.Tensor, int]] = []     # results that require grad, and their slots
@@ -109,6 +113,8 @@ class Merge:
     def merge(self, a: Any, b: Any, name: str, *, look: bool) -> Any:
         """The value of `name` after the statement; with `look` only see what meets what."""
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+            if a is b or self.tracer.lift(a) is self.tracer.lift(b):
+                return a
             return self._look(a, b, name) if look else self._tensor(a, b)
         if same(a, b):
             return a
@@ -132,6 +138,8 @@ class Merge:
                                      spec)
         if not look:
             self.containers[id(a), id(b)] = made
+            if isinstance(made, tuple) and made:
+                self._choose(made, a, b)
         return made
 
     def _pair(self, a: Any, b: Any, name: str) -> None:
@@ -160,6 +168,8 @@ class Merge:
     def _one_sided(self, value: Any, side: int, *, look: bool) -> Any:
         """What one branch left, for those who know that it ran."""
         if pytree.tree_is_leaf(value) or id(value) in self.start.objects.content:
+            if look and isinstance(value, torch.Tensor):
+                self._meet(value, side, None)
             return value if look else self._one_sided_leaf(value, side)
         known = self.containers.get((id(value), id(None)))
         if known is not None and not look:
@@ -193,6 +203,8 @@ class Merge:
                 base = self._export(key, side)[1]        # itself, which may turn out to be an outer tensor
                 known = base if leaf is self.tracer.memory.by_id[key].base else self._view(base, layout)
             self.made[id(leaf), id(None)] = known
+            if known is not leaf and not self._is_its_own(leaf, side):
+                self._choose(known, *((leaf, None) if side == 0 else (None, leaf)))
         return known
 
     def _number(self, a: Any, b: Any, name: str) -> TracedNumber:
@@ -217,8 +229,8 @@ class Merge:
 
     def _look(self, a: torch.Tensor, b: torch.Tensor, name: str) -> torch.Tensor:
         (p, at), (q, bt) = self._where(a), self._where(b)
-        if self._is_one(a, b, p, at, q, bt):
-            return a
+        self._meet(a, 0, b)
+        self._meet(b, 1, a)
         if not self.start.grad and is_differentiable(a, b):
             raise Unmergeable(f"{name} has a history on one path only")
         if at.dtype != bt.dtype or at.key[0] != bt.key[0]:
@@ -230,10 +242,9 @@ class Merge:
         self.meetings.setdefault((p, q), set()).add((id(a), id(b)))
         return a
 
-    def _is_one(self, a: torch.Tensor, b: torch.Tensor, p: int, at: Layout, q: int, bt: Layout) -> bool:
-        """Whether two tensors are one to everybody, autograd included."""
-        return a is b or (p == q and at.key == bt.key and not self._is_fresh(p, 0)
-                          and not (self.start.grad and is_differentiable(a, b)))
+    def _meet(self, tensor: Any, side: int, other: Any) -> None:
+        if self.faces[side].setdefault(id(tensor), id(other)) != id(other):
+            self.shared.add((side, id(tensor)))
 
     def _is_fresh(self, storage: int, side: int) -> bool:
         return self.tracer.memory.by_id[storage].scope is self.bodies[side].graph
@@ -259,8 +270,6 @@ class Merge:
             return known
         self.keep.append((a, b))
         (p, at), (q, bt) = self._where(a), self._where(b)
-        if self._is_one(a, b, p, at, q, bt):
-            return a
         kind = self.kinds.get((p, q))
         if kind == "value":
             made = self._result(at, self._read(a, 0, b), self._read(b, 1, a), is_differentiable(a, b))
@@ -272,7 +281,52 @@ class Merge:
         else:
             made = self._either(a, b, p, at, q, bt)
         self.made[id(a), id(b)] = made
+        if not (self._is_its_own(a, 0) and self._is_its_own(b, 1)):
+            self._choose(made, a, b)
         return made
+
+    def _is_its_own(self, tensor: torch.Tensor, side: int) -> bool:
+        """Whether a branch made a tensor, and one variable holds it."""
+        return (self._is_fresh(self._where(tensor)[0], side) and (side, id(tensor)) not in self.shared
+                and self.tracer.identities.of(tensor) is None)
+
+    def _choose(self, made: Any, *ends: Any) -> None:
+        """`made` is, of what the branches leave (None: nothing), the object of the one that ran."""
+        def cases() -> list[Case]:
+            return [case for side, end in enumerate(ends) if end is not None
+                    for case in self._cases(end, side, ((self.predicate, bool(side)),))]
+
+        self.tracer.identities.admit()
+        cases()                              # which makes results of their conditions
+        self.late.append(lambda: self.tracer.identities.choose(made, cases(), self.start.site))
+
+    def _cases(self, end: Any, side: int, ran: tuple[Condition, ...]) -> list[Case]:
+        """The objects that `end` may be where the branch ran; the conditions of choices in it become results."""
+        choice = self.tracer.identities.of(end)
+        if choice is None or choice.scope is not self.bodies[side].graph:
+            return [(ran, end)]
+        if choice.unclear:
+            raise Unmergeable("it is not known which tensor a branch chose", choice.site)
+        found: list[Case] = []
+        for conditions, part in choice.cases:
+            held = ran + tuple((self._exported(value, side), negated) for value, negated in conditions)
+            found += [(held, part)] if part is end else self._cases(part, side, held)
+        return found
+
+    def _exported(self, condition: Value, side: int) -> Value:
+        """A condition known in one branch, as it is known afterwards: a result of the cond, once there is one."""
+        known = self.conditions.get((condition, side))
+        if known is not None:
+            return known
+        self.conditions[condition, side] = condition
+        with self.inside(1 - side):
+            never = self.tracer.record.full((), False, torch.bool)
+
+        def fill(value: Value) -> None:
+            self.conditions[condition, side] = value
+
+        self.slot(*((condition, never) if side == 0 else (never, condition)), fill)
+        return condition
 
     def _read(self, tensor: torch.Tensor, side: int, other: Any = None) -> Value:
         """The value a branch leaves; where only the other's requires grad, none flows to this one's."""
@@ -379,7 +433,9 @@ class Merge:
             target = self._export(keys[id(place.storage)], side)[0]
 
             inside = self._is_fresh(keys[id(place.storage)], side)
-            tensor = place.tensor if not inside else target.base if place.tensor is place.storage.base else None
+            tensor = target.base if inside and place.tensor is place.storage.base else place.tensor
+            if inside and tensor is place.tensor and tensor is not UNKNOWN:
+                tensor = None
 
             def fill(value: Value, target: Storage = target, layout: Layout = place.layout,
                      tensor: Any = tensor) -> None:

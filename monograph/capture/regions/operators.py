@@ -176,13 +176,21 @@ class RegionOperators(Operators):
             return then() if decided else otherwise()
         return self.branch(decided, then, otherwise, NOTHING)
 
+    def is_(self, left: Any, right: Any) -> Any:
+        return self.tracer.identities.is_(left, right)
+
+    def seeker(self, value: Any) -> Any:
+        if value is operator.is_not:
+            return lambda left, right: self.not_(self.is_(left, right))
+        return self.tracer.identities.seeker(value)
+
     def contains(self, item: Any, container: Any) -> Any:
         if type(container) in (list, tuple) and any(self.is_traced(x) for x in (item, *container)):
             found: Any = False
             for entry in container:
-                if entry is item:
+                found = self.or_(found, functools.partial(self.alike, entry, item))
+                if found is True:
                     return True
-                found = self.or_(found, functools.partial(operator.eq, entry, item))
             return found
         if isinstance(container, torch.Tensor):
             return self.tracer.wrap((container == item).any())
@@ -199,7 +207,7 @@ class RegionOperators(Operators):
         return left == right
 
     def alike(self, a: Any, b: Any) -> Any:
-        return a is b or self.equal(a, b)
+        return self.or_(self.is_(a, b), functools.partial(self.equal, a, b))
 
     def is_traced(self, value: Any) -> bool:
         return isinstance(value, (torch.Tensor, TracedNumber))
