@@ -46,6 +46,7 @@ from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.op import Trait
 from monograph.ir.printer import print_graph
 from monograph.ops.build import Builder
+from monograph.ops.own import IN_REGION
 from monograph.results import Finish, finisher
 from monograph.training import differentiable
 
@@ -78,23 +79,24 @@ class Report:
 
 
 def build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options,
-          request: Request = NO_SYMBOLS) -> Entry:
-    """Compile `function` for calls like this one; `request`: which of its sizes are to be symbols.
+          request: Request = NO_SYMBOLS, told: bool = True) -> Entry:
+    """Compile `function` for calls like this one; `request`: which of its sizes are to be symbols; `told`: those that
+    values decide may be.
 
     Where a program with symbols cannot be made, for whatever reason, one for these very sizes is."""
     if not request:
-        return _build(function, args, kwargs, options, NO_SYMBOLS)
+        return _build(function, args, kwargs, options, NO_SYMBOLS, told)
     try:
-        return _build(function, args, kwargs, options, request)
+        return _build(function, args, kwargs, options, request, told)
     except Exception as error:           # the program for these sizes tells whether the user's code is at fault
-        entry = _build(function, args, kwargs, options, NO_SYMBOLS)
+        entry = _build(function, args, kwargs, options, NO_SYMBOLS, told)
         entry.fixed = dict.fromkeys(request, f"{type(error).__name__}: {error}")
         return entry
 
 
 def _build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options,
-           request: Request) -> Entry:
-    capture = capture_call(function, args, kwargs, options, request=request)
+           request: Request, told: bool) -> Entry:
+    capture = capture_call(function, args, kwargs, options, request=request, told=told)
     try:
         return _compiled(function, capture, options, request)
     except Exception:                    # without sizes that values tell there may be a program
@@ -122,7 +124,7 @@ def _compiled(function: Callable[..., Any], capture: Capture, options: Options, 
             report.seconds[stage] = report.seconds.get(stage, 0.0) + seconds
     if "timing" in options.log:
         print("[monograph] " + ", ".join(f"{k} {v:.3f} s" for k, v in report.seconds.items()), file=sys.stderr)
-    if reads:
+    if reads or any(node.attributes.get("number") == IN_REGION for node in captured.graph.walk()):
         call = _one_path(call, capture.traced.reads.hooks.outside.used)
     call = _with_effects(call, capture.traced)
     if report.halves["forward"].raises:

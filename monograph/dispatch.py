@@ -29,6 +29,7 @@ from monograph.capture.readset_hooks import LOCK
 from monograph.capture.symbols import Place, Request
 from monograph.config import Options
 from monograph.errors import CaptureError, DeviceError, InputError, RaisesInBackward, UnsupportedError, WrongPath
+from monograph.ops.own import IN_REGION
 from monograph.varying import History
 
 __all__ = ["Call", "Dispatcher", "Entry", "Recompile", "TraceFailed", "argument", "check_arguments", "known",
@@ -85,11 +86,11 @@ class Recompile:
 
 @dataclass(eq=False)
 class Dispatcher:
-    """Calls like `function`. `build(function, args, kwargs, options) -> Entry` compiles."""
+    """Calls like `function`. `build(function, args, kwargs, options, request, told) -> Entry` compiles."""
 
     function: Callable[..., Any]
     options: Options
-    build: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Options, Request], Entry]
+    build: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Options, Request, bool], Entry]
     name: str = "function"
     entries: tuple[Entry, ...] = ()
     recompiles: list[Recompile] = field(default_factory=list)
@@ -138,7 +139,7 @@ class Dispatcher:
                 self._promote(entry)
                 return result
         with LOCK:
-            made, refusal = self._compile(args, kwargs, reasons)
+            made, refusal = self._compile(args, kwargs, reasons, told=wrong.number != IN_REGION)
         if made is None:
             return self._eager(args, kwargs, refusal)
         leaves = made.guard.check(args, kwargs)
@@ -176,16 +177,16 @@ class Dispatcher:
             return self.another_path(entry, wrong, args, kwargs)
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any],
-                 reasons: Sequence[str] = ()) -> tuple[Entry | None, Exception | None]:
+                 reasons: Sequence[str] = (), told: bool = True) -> tuple[Entry | None, Exception | None]:
         """A new entry, or why there is none; `reasons`: of the entries that fit, which values read by their traces
-        differ. An interrupt leaves no entry behind."""
+        differ; `told`: sizes that values decide may be symbols. An interrupt leaves no entry behind."""
         self._note(args, kwargs, reasons)
         if len(self.entries) >= LIMIT or self.streak >= STREAK:
             return None, TooMany(f"it was compiled {len(self.entries)} times, at last because of {self.recompiles[-1]}")
         self.streak += 1
         try:
             request = self.history.request(args, kwargs)
-            entry = self.build(self.function, args, kwargs, self.options, request)
+            entry = self.build(self.function, args, kwargs, self.options, request, told)
         except TraceFailed as failed:
             return None, failed
         except CaptureError as error:

@@ -16,15 +16,17 @@ from monograph import compat, errors
 from monograph.capture import blame, handlers, number_calls, sizes
 from monograph.capture.captured import Binding
 from monograph.capture.checks import REPLAY
+from monograph.capture.dims import dim
 from monograph.capture.draws import Draws
 from monograph.capture.generators import Generators
 from monograph.capture.identity import Identities
 from monograph.capture.layout import Layout
 from monograph.capture.memory import Memory
-from monograph.capture.number import DTYPES, TracedNumber
+from monograph.capture.number import DTYPES, TracedNumber, kind_of
 from monograph.capture.paths import Paths
 from monograph.capture.recorder import Recorder
 from monograph.capture.regions.errors import Asked, Numbers, Unmergeable
+from monograph.capture.symbols import Sizes
 from monograph.ir.graph import Graph, Value
 from monograph.ops import table
 
@@ -38,6 +40,7 @@ class Asking:
     record: Recorder
     memory: Memory
     draws: Draws
+    sizes: Sizes
     bindings: list[Binding]
     by_fake: dict[int, Any]
     by_real: dict[int, Any]
@@ -128,6 +131,12 @@ class Asking:
         with compat.plain_torch():
             return found.tolist()
 
+    def convert_loop(self, tensor: torch.Tensor) -> None:
+        """Where Python loops over a tensor whose length values decide, let converted code leave that to the run."""
+        frame = blame.looping_frame() if tensor.dim() and self.sizes.is_told(tensor.shape[0]) else None
+        if frame is not None and self.can_convert(frame.f_code):
+            raise Asked(frame.f_code, self.refusal("the length of a loop"))
+
     def refusal(self, what: str) -> errors.DataDependentError:
         frame = blame.user_frame(2)
         return errors.DataDependentError(what, loc=blame.location(frame) or self.record.loc, hint=handlers.HINT,
@@ -158,13 +167,18 @@ class Asking:
         return TracedNumber(self, self.lift(tensor))     # type: ignore[arg-type]
 
     def number_tensor(self, number: Any) -> torch.Tensor:
-        """A number, traced or Python's, as a traced tensor without dims."""
+        """A number, traced or Python's, or a size, as a traced tensor without dims."""
         if isinstance(number, TracedNumber):
             return number.tensor
-        dtype = DTYPES[type(number)]
+        kind: Any = kind_of(number)
+        dtype = DTYPES[kind]
         with compat.plain_torch():
             fake = self.fresh((), (), dtype)
-        self.memory.add(fake, self.record.full((), number, dtype))
+        if isinstance(number, torch.SymInt):
+            value = self.record.emit("mono.scalar", dim(number), sizes=(), dtype=dtype)
+        else:
+            value = self.record.full((), number, dtype)
+        self.memory.add(fake, value)
         return fake
 
     def call(self, function: Callable[..., Any], kind: type, *args: Any) -> TracedNumber:
@@ -181,6 +195,10 @@ class Asking:
     def add_result(self, fake: torch.Tensor, value: Value, frozen: tuple[str, Any] | None = None) -> None:
         """A fake whose storage holds `value`; `frozen`: as `Storage` has it."""
         self.memory.add(fake, value).frozen = frozen
+
+    def traced(self, size: torch.SymInt) -> TracedNumber:
+        """A size that only the run knows as a traced integer."""
+        return TracedNumber(self, self.number_tensor(size))      # type: ignore[arg-type]
 
     def size(self, number: TracedNumber) -> Any:
         """A traced number as torch functions take it that want no tensor: an integer as a symbol where that can be."""

@@ -53,6 +53,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
 
 
 # Python files of torch that only pass a question on.
+ITERATES = torch.Tensor.__iter__.__code__
 PASS_ON = (TORCH + "_tensor.py", TORCH + "overrides.py", TORCH + "utils", TORCH + "_ops.py", TORCH + "_jit_internal.py",
            TORCH + "_dynamo", TORCH + "_compile.py", TORCH + "_subclasses", TORCH + "autograd")
 
@@ -63,6 +64,16 @@ def asking_frame(depth: int = 1) -> FrameType | None:
     while frame is not None and frame.f_code.co_filename.startswith((OURS, "<frozen", *PASS_ON)):
         frame = frame.f_back
     return frame
+
+
+def looping_frame() -> FrameType | None:
+    """As `asking_frame`, where the tensor that is asked is being iterated over."""
+    frame, found = asking_frame(), sys._getframe(1)
+    while found is not frame and found.f_back is not None:
+        if found.f_code is ITERATES:
+            return frame
+        found = found.f_back
+    return None
 
 
 def site(kind: str) -> Any:

@@ -31,6 +31,7 @@ from monograph.capture.names import Names
 from monograph.capture.plain_ints import plain_ints
 from monograph.capture.regions.errors import Asked, Fork, Numbers, Seen, Unmergeable, Whole, forget, let_go, swallowed
 from monograph.capture.regions.operators import RegionOperators
+from monograph.capture.sizes import check_assumed
 from monograph.capture.state import Snapshot, clear_caches, outlived, reset_tensors
 from monograph.capture.symbols import Origin, Request, SizesDiffer, refined
 from monograph.capture.tracer import Tracer
@@ -267,6 +268,9 @@ class _Attempt:
         tracer.record.loc = blame.location(blame.user_frame())
         tracer.draws.settle()
         tracer.seal_sizes()
+        if tracer.sizes.assumed and not check_assumed(tracer):
+            self.plan.numeric = None
+            raise SizesDiffer(self.plan.request)
         with torch.no_grad(), torch._C.DisableTorchFunction():
             seal = Seal(tracer, result)
             boundary = seal.run()

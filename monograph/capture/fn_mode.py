@@ -91,6 +91,8 @@ class UserMode(TorchFunctionMode):
             return call_whole(self.tracer, func, str(func), args, kwargs)
         if func is Tensor.tolist:
             return self.tolist(args[0])
+        if func is Tensor.unbind:
+            self.tracer.convert_loop(args[0])
         if func in packed.PACKED:
             with self:
                 return packed.PACKED[func](self.tracer, *args)

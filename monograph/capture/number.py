@@ -54,9 +54,11 @@ def number_dtype(dtype: torch.dtype) -> torch.dtype | None:
 
 
 def kind_of(value: Any) -> type | None:
-    """int, float or bool, of a number traced or not; None for anything else."""
+    """int, float or bool, of a number traced or not, or a size; None for anything else."""
     if isinstance(value, TracedNumber):
         return value.kind
+    if isinstance(value, torch.SymInt):
+        return int
     return type(value) if type(value) in DTYPES else None
 
 

@@ -98,9 +98,13 @@ class Paths:
 
     def evaluate(self, value: Value) -> Any:
         """What a value of the program is in this call."""
+        self.run_all()
+        return self.values[value]
+
+    def run_all(self) -> None:
+        """Run the program so far in this call."""
         with self._in_order():
             pass
-        return self.values[value]
 
     @contextmanager
     def _in_order(self) -> Iterator[None]:

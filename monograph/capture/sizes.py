@@ -24,7 +24,7 @@ import torch
 from monograph import compat, errors
 from monograph.capture import blame, handlers
 from monograph.capture.call import flatten_result, result_type
-from monograph.capture.dims import key_of, relations
+from monograph.capture.dims import Relation, key_of, relations
 from monograph.capture.layout import Layout
 from monograph.capture.recorder import Recorder
 from monograph.capture.regions.errors import Unmergeable
@@ -35,13 +35,14 @@ from monograph.ir.symbolic import Dim, Symbol, free_symbols
 from monograph.ir.types import TensorType
 from monograph.ops import families, table
 from monograph.ops.effects import varies
+from monograph.ops.own import IN_REGION
 from monograph.source import SourceLoc
 
 if TYPE_CHECKING:
     from monograph.capture.call import Call
     from monograph.capture.tracer import Tracer
 
-__all__ = ["are_new", "number", "read", "require"]
+__all__ = ["are_new", "check_assumed", "number", "read", "require"]
 
 
 aten = torch.ops.aten
@@ -63,10 +64,11 @@ def read(tracer: Tracer, call: Call, result: Any) -> Any:
     mask = _counted(call)
     key = mask if mask is None or len(new) != 1 else tracer.sizes.alike.number(tracer.memory.read(mask))
     known = tracer.sizes.counts.get(key)
-    fixed = known is None and (tracer.sizes.fixed(tracer.record.loc)
-                               or not varies(map(tracer.memory.read, call.tensors), tracer.graph,
-                                          tracer.memory.written))
-    if known is None and tracer.in_region:
+    inside = known is None and tracer.in_region
+    fixed = known is None and not inside and (tracer.sizes.fixed(tracer.record.loc)
+                                              or not varies(map(tracer.memory.read, call.tensors), tracer.graph,
+                                                         tracer.memory.written))
+    if inside and not may_be_inside(tracer):
         raise Unmergeable("the size of a tensor depends on values in a branch or loop")
     names: dict[str, Dim] = {name: known or _declare(tracer) for name in new}        # torch's symbol -> ours
     types = [_renamed(result_type(leaf), names) for leaf in results]
@@ -74,16 +76,25 @@ def read(tracer: Tracer, call: Call, result: Any) -> Any:
     if known is None and key in tracer.sizes.fixed_counts and not tracer.paths.can_run:        # in the backward
         fixed = True
         tracer.sizes.numbers.update(dict.fromkeys(map(str, names.values()), tracer.sizes.fixed_counts[key]))
+    elif inside:
+        for symbol in names.values():
+            assert isinstance(symbol, Symbol)
+            tracer.sizes.tell_inside(symbol)
     elif known is None:
         _find(tracer, call, names, values, fixed)
-        if key is not None and fixed:
-            tracer.sizes.fixed_counts[key] = tracer.sizes.numbers[str(next(iter(names.values())))]
-        elif key is not None:
-            tracer.sizes.counts[key] = next(iter(names.values()))
+    if known is None and key is not None and not fixed:
+        tracer.sizes.counts[key] = next(iter(names.values()))
+    elif known is None and key is not None and tracer.paths.can_run:
+        tracer.sizes.fixed_counts[key] = tracer.sizes.numbers[str(next(iter(names.values())))]
     make: Callable[..., torch.Tensor] = _sized if fixed else _laid
     made = [make(tracer, leaf, value, names) if isinstance(leaf, torch.Tensor) else leaf
             for leaf, value in zip(results, values, strict=True)]
     return type(result)(made) if isinstance(result, (list, tuple)) else made[0]
+
+
+def may_be_inside(tracer: Tracer) -> bool:
+    """Whether a branch or loop may have sizes that its values decide."""
+    return tracer.sizes.numeric is not None
 
 
 def _counted(call: Call) -> torch.Tensor | None:
@@ -161,7 +172,7 @@ def _sized(tracer: Tracer, leaf: torch.Tensor, value: Value, names: Mapping[str,
 def number(tracer: Tracer, tensor: torch.Tensor) -> Any:
     """The integer in a traced i64[] as a size; NotImplemented where it must be asked for."""
     loc = blame.location(blame.user_frame(2))
-    if not tracer.paths.can_run or tracer.known(tensor) is not None:
+    if tracer.known(tensor) is not None or not (tracer.in_region and may_be_inside(tracer) or tracer.paths.can_run):
         return NotImplemented
     with torch._C.DisableTorchFunction(), torch.no_grad():
         found = _Numbers(tracer, loc).of(tracer.memory.read(tensor))
@@ -208,6 +219,8 @@ class _Numbers:
 
     def _told(self, value: Value) -> Dim | None:
         tracer, sizes = self.tracer, self.tracer.sizes
+        if tracer.in_region:
+            return self._told_inside(value)
         if sizes.fixed(self.loc) or not varies([value], tracer.graph, tracer.memory.written):
             return None
         with compat.plain_torch():
@@ -220,6 +233,16 @@ class _Numbers:
         record.number(value, symbol, tracer.paths.note(found))
         sizes.tell(symbol, abs(found), self.loc)
         return symbol if found >= 0 else -symbol
+
+
+    def _told_inside(self, value: Value) -> Dim:
+        """Sizes and most bounds are not negative; a call in which this one is runs in Python."""
+        tracer = self.tracer
+        symbol = _declare(tracer)
+        tracer.record.number(value, symbol, IN_REGION)
+        tracer.sizes.assumed = True
+        tracer.sizes.tell_inside(symbol)
+        return symbol
 
 
 SAME = frozenset("aten.clone.default aten.alias.default aten.detach.default aten._to_copy.default aten.view.default "
@@ -237,14 +260,45 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Dim]] = {
 
 # -- conditions ------------------------------------------------------------------------------------
 
+def _assume(tracer: Tracer, found: list[Relation]) -> None:
+    """Record conditions on sizes in the branch or loop that tells them. Whether they hold in this call is seen once
+    the trace is over (`assumed`)."""
+    sizes = tracer.sizes
+    for left, relation, right in found:
+        if relation == "==" and symbolic.tells_one(left - right) or not tracer.in_region:
+            raise Unmergeable("the number of a size is needed that values in a branch or loop decide")
+        if (left, relation, right) not in sizes.required:
+            sizes.required.add((left, relation, right))
+            sizes.assumed = True
+            tracer.record.node(table.lookup("mono.require"), (left, right), {
+                "relation": relation, "number": IN_REGION, "asserted": sizes.asserting}, ())
+
+
+def check_assumed(tracer: Tracer) -> bool:
+    """Whether what was assumed of sizes in branches and loops holds in this call."""
+    try:
+        tracer.paths.run_all()
+    except errors.WrongPath:
+        return False
+    except Exception:        # of the program's own: there is a time for it to be raised
+        return True
+    return True
+
+
 def require(tracer: Tracer, asked: Any, loc: SourceLoc | None) -> None:
     """Record a condition on symbols that values tell, which holds in this call. It stands outside of regions, as do the
     values."""
     sizes = tracer.sizes
+    inside = not sizes.local.isdisjoint(map(str, asked.free_symbols))
     try:
         found = relations(asked, compat.dims_of(sizes.mode), sizes.numbers)
     except errors.UnsupportedError:
+        if inside:
+            raise Unmergeable("torch asks for a size that values in a branch or loop decide") from None
         sizes.pin(map(str, asked.free_symbols))
+        return
+    if inside:
+        _assume(tracer, found)
         return
     record = Recorder(tracer.graph)
     record.loc = loc

@@ -12,7 +12,8 @@ to be a number, starts again with a request that says so (`refined`): what was r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -21,7 +22,7 @@ import torch
 from monograph import compat
 from monograph.capture import blame
 from monograph.capture.alike import Alike
-from monograph.capture.dims import Condition, Relation, condition, of_sympy, size_of
+from monograph.capture.dims import Condition, Relation, condition, key_of, of_sympy, size_of
 from monograph.ir import symbolic
 from monograph.ir.graph import Value
 from monograph.ir.symbolic import Dim, Symbol
@@ -31,6 +32,7 @@ __all__ = ["Asked", "Lying", "Origin", "Place", "Request", "Sizes", "SizesDiffer
 
 Place: TypeAlias = tuple[str | int, int]
 Request: TypeAlias = Mapping[Place, Dim]
+MADE_UP = 7        # what torch is told that such a symbol is; every answer that depends on it is refused
 Origin: TypeAlias = "tuple[SourceLoc | None, int]"      # a line of the user's, and how many symbols it has made by then
 
 
@@ -76,12 +78,14 @@ class Sizes:
     dims: dict[Value, Dim] = field(default_factory=dict)          # numbers of the program that sizes were made of
     counts: dict[Any, Dim] = field(default_factory=dict)          # mask, as `alike` numbers it -> its true elements
     fixed_counts: dict[Any, int] = field(default_factory=dict)    # the same where the program is for that number
+    local: set[str] = field(default_factory=set)                  # symbols that a value in a branch or loop tells
     alike: Alike = field(default_factory=Alike)
     asserting: bool = False                                       # eager raises where what is asked is not so
     required: set[Relation] = field(default_factory=set)
     pinned: set[Origin] = field(default_factory=set)              # told symbols whose very number is needed, as
     numeric: frozenset[Origin] | None = frozenset()               # earlier attempts have found (None: all)
     made: Counter[Any] = field(default_factory=Counter)
+    assumed: bool = False                                         # something of sizes that only a branch or loop knows
     check: Callable[[Any, SourceLoc | None], None] | None = None      # what is to happen with a condition on those
 
     def hear(self, asked: Any) -> None:
@@ -102,11 +106,29 @@ class Sizes:
         self.made[loc] += 1
         return self.numeric is None or (loc, self.made[loc]) in self.numeric
 
+    def tell_inside(self, symbol: Symbol) -> None:
+        """In this branch or loop `symbol` is a size, told by a value of it: nobody knows what it is in this call."""
+        self.local.add(symbol.name)
+        self.tell(symbol, MADE_UP, None)
+
     def tell(self, symbol: Symbol, value: int, loc: SourceLoc | None) -> None:
         """From here on `symbol` is a size, told by a value of the program; in this call it is `value`."""
         self.told[symbol.name], self.numbers[symbol.name] = (loc, self.made[loc]), value
         self.sizes[symbol.name] = compat.symbolic_size(self.mode, symbol.name, value, symbol.lo, symbol.hi, symbol,
                                                        own=True)
+
+    def is_told(self, size: Any) -> bool:
+        """Whether values of the program decide a size."""
+        return isinstance(size, torch.SymInt) and not self.told.keys().isdisjoint(symbolic.free_symbols(key_of(size)))
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is told inside is known to nobody outside."""
+        before = dict(self.dims), dict(self.counts), set(self.required)
+        try:
+            yield
+        finally:
+            self.dims, self.counts, self.required = before
 
     def pin(self, names: Iterable[str]) -> None:
         """The trace needs to know the numbers of symbols that values tell."""

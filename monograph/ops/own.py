@@ -54,11 +54,12 @@ from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
 from monograph.ir.symbolic import Expr, Symbol
 from monograph.ir.types import ScalarType, TensorType, Type
 
-__all__ = ["IN_BACKWARD", "LEARNT", "TABLE", "Own", "reads_value"]
+__all__ = ["IN_BACKWARD", "IN_REGION", "LEARNT", "TABLE", "Own", "reads_value"]
 
 RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-LEARNT, IN_BACKWARD = -1, -2     # `number` of sizes that were learnt, and of those no other capture can help
+# `number` of sizes that were learnt, of those no other capture can help, of those that a branch or loop decides
+LEARNT, IN_BACKWARD, IN_REGION = -1, -2, -3
 
 TypeRule = Callable[[Sequence[Operand], Mapping[str, Attribute], Sequence[Graph]], tuple[Type, ...]]
 

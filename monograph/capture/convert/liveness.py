@@ -54,7 +54,7 @@ class _Backward:
         if isinstance(node, (ast.Return, ast.Raise)):
             return self.floor | self.out | frozenset(scope.loaded([node]))
         if isinstance(node, ast.Assign):
-            stored = {target.id for target in node.targets if isinstance(target, ast.Name)}
+            stored = NOTHING.union(*map(_names_stored, node.targets))
             return (live - stored) | self.floor | scope.loaded([node])
         blocks = [block for _, block in ast.iter_fields(node) if _is_block(block)]
         if blocks or getattr(node, "handlers", None) or getattr(node, "cases", None):

@@ -20,7 +20,8 @@ from monograph.capture.convert.operators import State
 from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.gradient import refuse_unseen
 from monograph.capture.regions.objects import Objects
-from monograph.ir.graph import Graph
+from monograph.ir.edit import symbols_in
+from monograph.ir.graph import Graph, Node
 from monograph.source import SourceLoc
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Start:
         self.grad = grad
         self.messages = tracer.count_messages()
         self.draws = dict(tracer.draws.known)
+        self.local = set(tracer.sizes.local)
         self.bodies: list[Body] = []
 
     def __enter__(self) -> Start:
@@ -114,7 +116,8 @@ class Start:
         outer, tracer.record.graph = tracer.record.graph, body.graph
         tracer.memory.scopes.append(body.graph)
         try:
-            yield
+            with tracer.sizes.scope():
+                yield
         finally:
             tracer.memory.scopes.pop()
             tracer.record.graph = outer
@@ -135,6 +138,13 @@ class Start:
     def frozen(self, why: str) -> tuple[str, Any]:
         """What `Storage.frozen` is for a tensor that this statement leaves."""
         return why, self.site
+
+    def leave(self, node: Node) -> None:
+        """Record the statement, whose results are seen outside: none has a size that only its bodies know."""
+        inside = self.tracer.sizes.local - self.local
+        if inside and not inside.isdisjoint(symbols_in(tuple(value.type for value in node.results))):
+            raise Unmergeable("the size of what a branch or loop leaves depends on values in it")
+        self.tracer.record.graph.append(node)
 
     def is_fresh(self, tensor: torch.Tensor) -> bool:
         """Whether the storage of a tensor was made by one of the bodies."""

@@ -147,7 +147,7 @@ class _Cond:
         tracer.record.loc = self.start.loc
         node = Node(table.lookup("mono.cond"), (self.test,), {}, [slot[0].type for slot in merge.slots],
                     regions=[body.graph for body in self.bodies], loc=self.start.loc)
-        tracer.record.graph.append(node)
+        self.start.leave(node)
         for key in self.start.memory:
             storage = tracer.memory.by_id[key]
             for body in self.bodies:

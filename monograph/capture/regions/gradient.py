@@ -21,6 +21,7 @@ from monograph import compat
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.regions.errors import Unmergeable
 from monograph.errors import UnsupportedError
+from monograph.ir.edit import symbols_read
 from monograph.ir.graph import Node, Value
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ def connect(tracer: Tracer, node: Node, results: Sequence[tuple[torch.Tensor, Va
     inputs = [value for value in known if value in reads]
     if not inputs or not results:
         return
+    if not symbols_read(node).isdisjoint(tracer.sizes.local):
+        raise Unmergeable("the gradient of a branch or loop depends on sizes that values in it decide")
     link = _Link(tracer, node, inputs, [fake for fake, _ in results], [value for _, value in results])
     with torch.enable_grad():
         _Region.apply(link, *(known[value] for value in inputs))

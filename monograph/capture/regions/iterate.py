@@ -52,6 +52,8 @@ class TracedRange(Counted):
 
 def counted(tracer: Tracer, items: Any) -> Counted | None:
     """`items` as something counted, when its length is for the run to say."""
+    if isinstance(items, torch.Tensor) and items.dim() and tracer.sizes.is_told(items.shape[0]):
+        return Counted(tracer.traced(items.shape[0]), lambda index: items[index])      # type: ignore[arg-type]
     return items if isinstance(items, Counted) else None
 
 

@@ -425,7 +425,7 @@ class _Loop:
         tracer.record.loc = self.start.loc
         node = Node(table.lookup("mono.while"), (tuple(initial),), {"history": (), "trips": None},
                     [_inside(value) for value in initial], regions=[condition.graph, body.graph], loc=self.start.loc)
-        tracer.record.graph.append(node)
+        self.start.leave(node)
         for fill, value in zip(fills, node.results, strict=True):
             fill(value)
         given = {initial[slot]: self._given(leaf) for leaf, slot in self.slots if is_differentiable(self._given(leaf))}
