@@ -2,6 +2,9 @@
 
     addbmm(c, a, b)  = beta c + alpha sum_i a[i] b[i]     one product with the batch along the inner dim
     cdist(x, y, p)   = (sum_k |x[i, k] - y[j, k]|^p)^(1/p)
+    mv(a, v)         = sum_k a[i, k] v[k]
+    dot(v, w)        = sum_k v[k] w[k]
+    norm(x)          = sqrt(sum x^2)
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import torch
 
 from monograph.ir.graph import Node, Value
 from monograph.ops.build import Builder
+from monograph.ops.decompose_reduce import dims_of
 
 __all__ = ["RULES"]
 
@@ -61,7 +65,37 @@ def _cdist(b: Builder, node: Node) -> Value | None:
     return b.call("aten.pow.Tensor_Scalar", total, 1 / p)
 
 
+def _is_wide(node: Node) -> bool:
+    """torch rounds sums of narrow floats, and those of integers, in ways of its own."""
+    return node.results[0].tensor.dtype in (torch.float32, torch.float64)
+
+
+def _mv(b: Builder, node: Node) -> Value | None:
+    if not _is_wide(node):
+        return None
+    products = b.call("aten.mul.Tensor", _operand(node, "self"), _operand(node, "vec"))
+    return b.call("aten.sum.dim_IntList", products, (1,))
+
+
+def _dot(b: Builder, node: Node) -> Value | None:
+    if not _is_wide(node):
+        return None
+    return b.call("aten.sum.default", b.call("aten.mul.Tensor", _operand(node, "self"), _operand(node, "tensor")))
+
+
+def _vector_norm(b: Builder, node: Node) -> Value | None:
+    x, attributes = _operand(node, "self"), node.attributes
+    if not _is_wide(node) or attributes["ord"] != 2 or x.tensor.dtype is not node.results[0].tensor.dtype:
+        return None
+    squares = b.call("aten.mul.Tensor", x, x)
+    total = b.call("aten.sum.dim_IntList", squares, dims_of(x, attributes["dim"]), attributes["keepdim"])
+    return b.call("aten.sqrt.default", total)
+
+
 RULES = {
+    "aten.mv.default": _mv,
+    "aten.dot.default": _dot,
+    "aten.linalg_vector_norm.default": _vector_norm,
     "aten.addbmm.default": _addbmm,
     "aten._cdist_forward.default": _cdist,
 }

@@ -157,7 +157,7 @@ def _is_plain(value: Value) -> bool:
 
 
 def _is_template(node: Node) -> bool:
-    """Templates for any size: products with a static matrix, and attention with static heads."""
+    """Templates for any size: products, and attention with static heads."""
     capability = templates.ANCHORS[node.op.name]
     if capability.template == "conv":
         return False
@@ -166,8 +166,7 @@ def _is_template(node: Node) -> bool:
         q, k, v = (operand.tensor for operand in operands[:3])     # type: ignore[union-attr]
         rest = (*q.shape[1:2], *q.shape[3:], *k.shape[1:2], *k.shape[3:], *v.shape[1:2], *v.shape[3:])
         return all(isinstance(dim, int) for dim in rest)
-    weight = operands[1]
-    return isinstance(weight, Value) and not is_held(weight)
+    return True
 
 
 def _is_native(node: Node) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from monograph.ir.graph import Value
+from monograph.ir.sized import example
 from monograph.ir.types import TensorType
 from monograph.ops import panels, templates
 from monograph.ops.panels import Step
@@ -141,7 +142,7 @@ def _gemm(operands: Operands, item: Template) -> None:
     transposed = "weight" in roles.values()         # linear: b is (n, k)
     n, k = shape_of(b)[-2:] if transposed else shape_of(b)[:-3:-1]
     batch: tuple[int, ...] = () if transposed else shape_of(b)[:-2]
-    panel = templates.panel_width(n, operands.lanes(b.tensor.dtype))
+    panel = templates.panel_width(example(n), operands.lanes(b.tensor.dtype))
     before: tuple[Step, ...] = (("permute", (1, 0)),) if transposed else ()
     packed = operands.packed(b, (*before, *panels.gemm(k, n, panel))) if not batch else None
     if packed is not None:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import torch
 
+from monograph.ir.sized import is_sized
 from monograph.loops.nodes import Buffer, Expr, For, Stmt, Store, const, fresh_var, index, load
 from monograph.templates import arith, tile
 from monograph.templates.arith import add, mul, sub
@@ -64,10 +65,15 @@ class Work:
     before: Callable[[Expr], list[Stmt]] = lambda kb: []        # what a block of the reduction begins with
     panels_inside: bool = False                                 # visit all panels of a tile, then the next tile
 
+    @property
+    def is_cut(self) -> bool:
+        """May there be several blocks?"""
+        return is_sized(self.blocks) or self.blocks > 1
+
 
 def scratch(work: Work) -> Buffer:
     """The scratch tiles `statements` needs: all of the task's when the reduction is cut, else one."""
-    kept = work.most_tiles * work.most_panels if work.blocks > 1 else 1
+    kept = work.most_tiles * work.most_panels if work.is_cut else 1
     return Buffer("partial", work.dtype, kept * work.mr * work.nr, "scratch")
 
 
@@ -86,20 +92,20 @@ def statements(work: Work, partial: Buffer) -> list[Stmt]:
 def _tile(work: Work, partial: Buffer, t: Expr, p: Expr, kb: Expr) -> list[Stmt]:
     first, start = work.rows(t)
     base: arith.Term = 0
-    if work.blocks > 1:
+    if work.is_cut:
         base = mul(add(mul(p, work.most_tiles), t), work.mr * work.nr)
     lane = For(fresh_var("v"), index(0), index(work.nr), "vector", unroll=work.nv, alone=True)
     zero = const(0.0, work.dtype)
     places = [add(base, lane.var, m * work.nr) for m in range(work.mr)]
     init: list[Expr] = [zero] * work.mr
-    if work.blocks > 1:
+    if work.is_cut:
         resumed = arith.less(0, kb)
         init = [load(partial, place, resumed, zero) for place in places]
     factors = [work.row(start, m, p, kb, lane.var) for m in range(work.mr)]
     loops, results = tile.contract(
         work.reductions(kb), factors, work.column(p, kb, lane.var), init, work.ahead(p, kb, lane.var))
     lane.body = loops + [Store(partial, place, value) for place, value in zip(places, results, strict=True)]
-    last = index(1) if work.blocks == 1 else arith.where(arith.less(work.blocks - 2, kb), 1, 0)
+    last = index(1) if not work.is_cut else arith.where(arith.less(work.blocks - 2, kb), 1, 0)
     return [lane, *tile.serial("last", 0, last, lambda _: _finish(work, partial, base, first, start, p))]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from monograph.ir.sized import is_sized
 from monograph.loops.nodes import (
     Buffer,
     Carried,
@@ -47,7 +48,8 @@ def build(
     sums = Buffer("sums", dtype, m * COLUMNS, "scratch")
     sizes = (*batch, arith.ceil_div(n, COLUMNS))
     tasks = math.prod(sizes)
-    task = For(fresh_var("task"), index(0), index(tasks), "parallel" if parallel and tasks > 1 else "serial")
+    many = parallel and (is_sized(tasks) or tasks > 1)
+    task = For(fresh_var("task"), index(0), index(tasks), "parallel" if many else "serial")
     *where, group = arith.unravel(task.var, sizes)
     first = mul(group, COLUMNS)
     count = arith.remaining(first, COLUMNS, n)

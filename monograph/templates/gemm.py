@@ -8,6 +8,9 @@ A packed B is [ceil(N / NR)][K][NR], zeros beyond N. Where the last tile or an u
 would reach past the end it starts earlier instead: it computes some elements again but finishes only the
 new ones, so that nothing out of bounds is read and each result is stored once. The order of every sum is
 fixed by the sizes alone, whatever the number of threads.
+
+Where n or k is `Sized`, columns of B are always copied, one block of k after the other: the panels of a task then have
+a size that is known, and what the last one has beyond n is whatever was there.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from monograph.templates.tile import Epilogue, Machine, Reduction
 __all__ = ["Operand", "Plan", "Spec", "build", "plan"]
 
 K_BLOCK = 1536               # a panel of B (96 KiB at 16 f32 columns) streams from the second-level cache
+SIZED_K_BLOCK = 512          # the same where only a call knows k
 ROW_BLOCK = 192              # rows of A per task: their blocks of K stay in the second-level cache
 SERIAL_FLOPS = 200_000       # below this a parallel region costs more than it gives
 COPY_ROWS = 16               # from this many rows on an activation's columns are copied into panels
@@ -78,12 +82,16 @@ def plan(
     batch: tuple[int, ...], m: int, n: int, k: int, dtype: torch.dtype, target: Machine, *, panel: int | None = None,
 ) -> Plan:
     """The cut of a product of these sizes; `panel` is the width of the panels of a packed B."""
-    batch, m = tuple(map(sized.example, batch)), sized.example(m)
+    block = SIZED_K_BLOCK if sized.is_sized(k) else None
+    widest = None if sized.is_sized(n) else n
+    batch, m, n, k = tuple(map(sized.example, batch)), sized.example(m), sized.example(n), sized.example(k)
     chosen = tile.choose(m, n, dtype, target, panel=panel)
-    nr = panel if panel is not None else min(chosen.nv * target.lanes(dtype), n)
+    nr = panel if panel is not None else chosen.nv * target.lanes(dtype)
+    nr = nr if panel is not None or widest is None else min(nr, widest)
     tiles, panels = arith.ceil_div(m, chosen.mr), arith.ceil_div(n, nr)
     blocks = max(1, arith.ceil_div(k, K_BLOCK if m > 4 else 4096))
     kc = k if blocks == 1 else arith.round_up(arith.ceil_div(k, blocks), 2 * tile.K_UNROLL)
+    kc = block or kc
     parallel = 2 * math.prod(batch) * m * n * k >= SERIAL_FLOPS
     row_groups = max(1, arith.ceil_div(m, ROW_BLOCK))
     if not parallel:
@@ -111,7 +119,8 @@ def build(name: str, spec: Spec, epilogue: Epilogue, target: Machine) -> Kernel:
     row_groups = arith.ceil_div(tiles, cut.row_tiles)
     sizes = (*spec.batch, arith.ceil_div(panels, cut.panels), 1 if cut.rows_inside else row_groups)
     tasks = math.prod(sizes)
-    task = For(fresh_var("task"), index(0), index(tasks), "parallel" if cut.parallel and tasks > 1 else "serial")
+    many = cut.parallel and (sized.is_sized(tasks) or tasks > 1)
+    task = For(fresh_var("task"), index(0), index(tasks), "parallel" if many else "serial")
     *batch, column_group, row_group = arith.unravel(task.var, sizes)
     share = _Share(spec, epilogue, tuple(batch), mul(column_group, cut.panels))
     partial = blocked.scratch(share.work(tiles, panels))
@@ -129,7 +138,8 @@ def build(name: str, spec: Spec, epilogue: Epilogue, target: Machine) -> Kernel:
 def _counted(name: str, spec: Spec, epilogue: Epilogue, count: Expr) -> Kernel:
     """The kernel of a product of `count` rows: tasks over (batch, row groups, column groups)."""
     panels = arith.ceil_div(spec.n, spec.cut.nr)
-    fewest = arith.ceil_div(panels, min(panels, COLUMN_TASKS))      # where rows are few, tasks are columns
+    some = sized.example(panels)
+    fewest = arith.ceil_div(some, min(some, COLUMN_TASKS))      # where rows are few, tasks are columns
     cut = replace(spec.cut, panels=min(spec.cut.panels, fewest))
     spec = replace(spec, cut=cut)
     tiles = arith.floordiv(add(count, cut.mr - 1), cut.mr)
@@ -154,7 +164,7 @@ def _counted(name: str, spec: Spec, epilogue: Epilogue, count: Expr) -> Kernel:
 def _along_k(spec: Spec) -> bool:
     """Do few rows meet columns that lie along k?"""
     row, column = spec.b.strides[-2:]
-    if spec.rows is not None:
+    if sized.is_sized(spec.m) or (spec.rows is not None and not sized.is_sized(spec.batch)):
         return False
     return not spec.packed and spec.m <= dots.MOST_ROWS and row == 1 and (column != 1 or spec.n == 1)
 
@@ -164,7 +174,8 @@ def _is_copied(spec: Spec) -> bool:
     if spec.packed:
         return False
     row, column = spec.b.strides[-2:]
-    return column != 1 or (sized.example(spec.m) >= COPY_ROWS and row * spec.dtype.itemsize > COPY_BYTES)
+    is_far = sized.example(row) * spec.dtype.itemsize > COPY_BYTES
+    return sized.is_sized(spec.n) or column != 1 or (sized.example(spec.m) >= COPY_ROWS and is_far)
 
 
 def _are_rows_copied(spec: Spec) -> bool:
@@ -184,6 +195,7 @@ class _Share:
         self.first_panel = first_panel
         self.first_tile: Expr = index(0)
         self.copy: Buffer | None = None
+        self.depth = 0                  # how many of k a copied panel has
         self.rows_copy: Buffer | None = None
         self.copy_strides = (self.cut.kc + PADDING, 1)
         if _are_rows_copied(spec):
@@ -193,7 +205,8 @@ class _Share:
             size = (most + PADDING) * (self.cut.kc + PADDING)
             self.rows_copy = Buffer("rows", spec.dtype, size, "scratch")
         if _is_copied(spec):
-            self.copy = Buffer("panels", spec.dtype, self.cut.panels * spec.k * self.cut.nr, "scratch")
+            self.depth = self.cut.kc if sized.is_sized(spec.k) else spec.k
+            self.copy = Buffer("panels", spec.dtype, self.cut.panels * self.depth * self.cut.nr, "scratch")
 
     def work(self, tiles: int | Expr, panels: int) -> Work:
         spec, cut = self.spec, self.cut
@@ -202,12 +215,12 @@ class _Share:
             tiles=arith.remaining(self.first_tile, cut.row_tiles, tiles),
             panels=arith.remaining(self.first_panel, cut.panels, panels),
             most_tiles=cut.row_tiles, most_panels=cut.panels,
-            blocks=max(1, arith.ceil_div(spec.k, cut.kc)),
+            blocks=arith.ceil_div(spec.k, cut.kc) if sized.is_sized(spec.k) else max(1, arith.ceil_div(spec.k, cut.kc)),
             reductions=self.reductions, rows=self.rows, columns=self.columns, row=self.row, column=self.column,
             finish=self.finish,
             last=self.last,
             ahead=self.ahead,
-            before=self.copy_rows,
+            before=lambda kb: self.pack_block(kb, panels) + self.copy_rows(kb),
         )
 
     def reductions(self, kb: Expr) -> list[Reduction]:
@@ -265,7 +278,8 @@ class _Share:
     def first_column(self, p: Expr) -> tuple[Expr, Expr]:
         """The panel's first column, and where its computation starts."""
         first = mul(add(self.first_panel, p), self.cut.nr)
-        whole = self.spec.packed or self.spec.n % self.cut.nr == 0
+        n = self.spec.n
+        whole = self.spec.packed or sized.is_sized(n) or n % self.cut.nr == 0
         return first, first if whole else minimum(first, self.spec.n - self.cut.nr)
 
     def columns(self, p: Expr) -> tuple[Expr, Expr]:
@@ -276,7 +290,9 @@ class _Share:
         spec, cut, b = self.spec, self.cut, self.spec.b
         first_k = mul(kb, cut.kc)
         if self.copy is not None:
-            packed = add(mul(p, spec.k * cut.nr), mul(first_k, cut.nr))
+            packed = mul(p, self.depth * cut.nr)
+            if not sized.is_sized(spec.k):
+                packed = add(packed, mul(first_k, cut.nr))
             copy = self.copy
             return lambda ks: load(copy, add(packed, mul(ks[0], cut.nr), lane))
         if spec.packed:
@@ -307,26 +323,44 @@ class _Share:
         return self.epilogue(accumulated, (*self.batch, row, column))
 
     def pack(self, panels: Expr) -> list[Stmt]:
-        """copy[p][k][:] = B[k, columns of panel p]"""
-        if self.copy is None:
+        """The task's columns of B, where they are copied once for all blocks of k."""
+        return [] if self.copy is None or sized.is_sized(self.spec.k) else self._packed(panels, index(0), self.spec.k)
+
+    def pack_block(self, kb: Expr, panels: int) -> list[Stmt]:
+        """Their rows in the block `kb`, where they are not."""
+        if self.copy is None or not sized.is_sized(self.spec.k):
             return []
+        first = mul(kb, self.cut.kc)
+        count = arith.remaining(self.first_panel, self.cut.panels, panels)
+        return self._packed(count, first, arith.remaining(first, self.cut.kc, self.spec.k))
+
+    def _packed(self, panels: Expr, first_k: Expr, length: arith.Term) -> list[Stmt]:
+        """copy[p][k][:] = B[first_k + k, columns of panel p]"""
         spec, cut, copy = self.spec, self.cut, self.copy
+        assert copy is not None
+
+        def columns(p: Expr) -> tuple[Expr, Expr]:
+            """Where they begin, and how many there are to be read."""
+            first, start = self.first_column(p)
+            return start, arith.remaining(first, cut.nr, spec.n) if sized.is_sized(spec.n) else index(cut.nr)
 
         def k_row(p: Expr, k: Expr) -> list[Stmt]:
-            lane = For(fresh_var("v"), index(0), index(cut.nr), "vector", unroll=cut.nv)
-            value = load(spec.b.buffer, spec.b.at(self.batch, k, add(self.first_column(p)[1], lane.var)))
-            lane.body = [Store(copy, add(mul(p, spec.k * cut.nr), mul(k, cut.nr), lane.var), value)]
+            start, width = columns(p)
+            lane = For(fresh_var("v"), index(0), width, "vector", unroll=cut.nv)
+            value = load(spec.b.buffer, spec.b.at(self.batch, add(first_k, k), add(start, lane.var)))
+            lane.body = [Store(copy, add(mul(p, self.depth * cut.nr), mul(k, cut.nr), lane.var), value)]
             return [lane]
 
         def panel(p: Expr) -> list[Stmt]:
             if spec.b.strides[-1] == 1:
-                return tile.serial("k", 0, spec.k, lambda k: k_row(p, k))
+                return tile.serial("k", 0, length, lambda k: k_row(p, k))
             # One vector of columns at a time, k inside: each column's elements are read one after the other.
-            lane = For(fresh_var("v"), index(0), index(cut.nr), "vector")
-            column = spec.b.at(self.batch, 0, add(self.first_column(p)[1], lane.var))
-            place = add(mul(p, spec.k * cut.nr), lane.var)
+            start, width = columns(p)
+            lane = For(fresh_var("v"), index(0), width, "vector")
+            column = spec.b.at(self.batch, first_k, add(start, lane.var))
+            place = add(mul(p, self.depth * cut.nr), lane.var)
             k_stride = spec.b.strides[-2]
-            lane.body = tile.serial("k", 0, spec.k, lambda k: [
+            lane.body = tile.serial("k", 0, length, lambda k: [
                 Store(copy, add(place, mul(k, cut.nr)), load(spec.b.buffer, add(column, mul(k, k_stride))))])
             return [lane]
 

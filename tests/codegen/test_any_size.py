@@ -138,6 +138,49 @@ def test_products_reductions_and_joins_of_any_size():
         [guarded(torch.randn(b, s, 12)), guarded(torch.randn(s, b, 12)), torch.randn(12, 12)] for b, s in SIZES])
 
 
+PRODUCT = """
+graph {{
+    symbol b: 2..
+    symbol m: 2..
+    symbol n: 2..
+    symbol k: 2..
+    input %x: f32[{a}]
+    input %y: f32[{c}]
+    {turn}
+    %p = aten.bmm.default(%x, %z)
+    %e = aten.add.Tensor(%p, 1)
+    %r = aten.relu.default(%e)
+    return %r
+}}
+"""
+TURNED = "%z = aten.transpose.int(%y, 1, 2)"
+PLAIN = "%z = aten.alias.default(%y)"
+PRODUCTS = {        # batch, m, n, k; is B turned?
+    "n": (2, 5, "n", 8, PLAIN), "n turned": (2, 5, "n", 8, TURNED), "one row": (2, 1, "n", 8, TURNED),
+    "k": (2, 5, 24, "k", PLAIN), "k turned": (2, 20, 24, "k", TURNED), "one row k": (2, 1, 24, "k", PLAIN),
+    "few rows": (3, 2, "n", "k", TURNED), "all": ("b", "m", "n", "k", PLAIN),
+    "all turned": ("b", "m", "n", "k", TURNED), "m and n": (2, "m", "n", 8, PLAIN), "m and k": (1, "m", 24, "k", PLAIN),
+    "one of any batch": ("b", 1, "n", 8, TURNED),
+}
+
+
+@pytest.mark.parametrize("name", list(PRODUCTS))
+def test_products_of_two_activations(name):
+    b, m, n, k, turn = PRODUCTS[name]
+    second = (b, n, k) if turn is TURNED else (b, k, n)
+    text = [", ".join(map(str, shape)) + f", strides=[{shape[1]}*{shape[2]}, {shape[2]}, 1]"
+            for shape in ((b, m, k), second)]
+    graph = parse(PRODUCT.format(a=text[0], c=text[1], turn=turn))
+    torch.manual_seed(0)
+    calls = []
+    for size in ((2, 2, 2, 2), (2, 3, 7, 5), (3, 17, 64, 16), (2, 2, 33, 513), (2, 40, 130, 1030)):
+        env = dict(zip("bmnk", size))
+        shapes = [[env.get(dim, dim) for dim in shape] for shape in ((b, m, k), second)]
+        calls.append([guarded(torch.randn(shape) * env.get(k, k) ** -0.5) for shape in shapes])
+    program = check(graph, calls)
+    assert not any(isinstance(step, Library) for step in program.steps)
+
+
 def test_numbers_made_of_sizes_enter_the_arithmetic():
     graph = parse("""
     graph {

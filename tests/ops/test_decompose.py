@@ -62,6 +62,7 @@ def compare(call, *types, rtol=1e-5, atol=1e-6):
     "aten.addbmm.default(%x7, %x0, %x8, beta=0.5, alpha=2)", "aten._cdist_forward.default(%x0, %x3, 2.0, None)",
     "aten._cdist_forward.default(%x0, %x3, 0.0, None)", "aten._cdist_forward.default(%x0, %x3, 1.5, None)",
     "aten._cdist_forward.default(%x0, %x3, inf, None)",
+    "aten.mv.default(%x2, %x9)", "aten.dot.default(%x9, %x9)", "aten.linalg_vector_norm.default(%x0, 2, [1], True)",
     "aten.polygamma.default(0, %x0)", "aten.polygamma.default(1, %x0)",
     "aten.diagonal_backward.default(%x5, [2, 3, 4], 1, 2, 1)",
     "aten.logsumexp.default(%x0, [1])", "aten.linalg_vector_norm.default(%x0)", "aten.tril.default(%x0, -1)",
@@ -71,7 +72,7 @@ def compare(call, *types, rtol=1e-5, atol=1e-6):
 ])
 def test_values_of_float_ops(call):
     compare(call, "f32[2, 3, 4]", "f32[2, 3, 4]", "f32[3, 4]", "f32[2, 2, 4]", "f32[2, 4]", "f32[2, 2]",
-            "f32[3, 1]", "f32[3, 5]", "f32[2, 4, 5]")
+            "f32[3, 1]", "f32[3, 5]", "f32[2, 4, 5]", "f32[4]")
 
 
 @pytest.mark.parametrize("call", [
