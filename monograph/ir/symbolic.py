@@ -345,7 +345,7 @@ def bounds(dim: Dim) -> Bounds:
             for atom in monomial:
                 part = _multiply_bounds(part, bounds(atom))
             total = _add(total[0], part[0]), _add(total[1], part[1])
-        return total
+        return (total[0] if total[0] is not None else _least(dim)), total[1]
     if isinstance(dim, Quotient):
         return _quotient_bounds(bounds(dim.left), bounds(dim.right))
     if isinstance(dim, Remainder):
@@ -355,6 +355,26 @@ def bounds(dim: Dim) -> Bounds:
         return None, None
     assert isinstance(dim, (Maximum, Minimum))
     return _extreme_bounds(dim)
+
+
+def _least(dim: Sum) -> int | None:
+    """A lower bound of what intervals do not tell of: with every atom written as its least value and something that is
+    not negative, the constant, if no coefficient is negative.   s*t - t, both from 2: (s'+2)(t'+2) - (t'+2) >= 2"""
+    shifted: dict[tuple[Expr, ...], int] = {}
+    for monomial, coefficient in dim.terms:
+        parts: dict[tuple[Expr, ...], int] = {(): coefficient}
+        for atom in monomial:
+            low = bounds(atom)[0]
+            if low is None:
+                return None
+            grown = {(*atoms, atom): factor for atoms, factor in parts.items()}
+            for atoms, factor in parts.items():
+                grown[atoms] = grown.get(atoms, 0) + low * factor
+            parts = grown
+        for atoms, factor in parts.items():
+            shifted[atoms] = shifted.get(atoms, 0) + factor
+    constant = dim.constant + shifted.pop((), 0)
+    return constant if all(factor >= 0 for factor in shifted.values()) else None
 
 
 def _extreme_bounds(dim: Maximum | Minimum) -> Bounds:

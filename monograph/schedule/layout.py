@@ -215,9 +215,11 @@ def _template_strides(item: Template, value: Value) -> Strides:
 
 def _is_dense(shape: Strides, strides: Strides) -> bool:
     """Do the strides walk every element of a block once?"""
-    step = 1
-    for stride, n in sorted((stride, n) for n, stride in zip(shape, strides, strict=True) if n != 1):
-        if stride != step:
+    step, left = 1, [(stride, n) for n, stride in zip(shape, strides, strict=True) if n != 1]
+    while left:
+        found = next((pair for pair in left if pair[0] == step), None)
+        if found is None:
             return False
-        step *= n
+        left.remove(found)
+        step *= found[1]
     return True

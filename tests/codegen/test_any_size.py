@@ -181,6 +181,38 @@ def test_products_of_two_activations(name):
     assert not any(isinstance(step, Library) for step in program.steps)
 
 
+def test_attention_written_out():
+    """The order of strides of what lies between is found, though sizes have no order."""
+    graph = parse("""
+    graph {
+        symbol s: 2..
+        symbol t: 2..
+        input %q: f32[1, 3, s, 16, strides=[48*s, 16*s, 16, 1]]
+        input %k: f32[1, 3, t, 16, strides=[48*t, 16*t, 16, 1]]
+        input %v: f32[1, 3, t, 16, strides=[48*t, 16*t, 16, 1]]
+        %0: f32[3, s, 16] = aten.view.default(%q, size=[3, s, 16])
+        %1: f32[1, 3, 16, t] = aten.transpose.int(%k, -1, -2)
+        %2: f32[3, 16, t] = aten.view.default(%1, size=[3, 16, t])
+        %3: f32[3, s, t] = aten.bmm.default(%0, %2)
+        %4: f32[1, 3, s, t] = aten.view.default(%3, size=[1, 3, s, t])
+        %5: f32[1, 3, s, t] = aten.mul.Tensor(%4, 0.25)
+        %m: f32[1, 3, s, 1] = aten.amax.default(%5, [-1], True)
+        %d: f32[1, 3, s, t] = aten.sub.Tensor(%5, %m)
+        %e: f32[1, 3, s, t] = aten.exp.default(%d)
+        %n: f32[1, 3, s, 1] = aten.sum.dim_IntList(%e, [-1], True)
+        %6: f32[1, 3, s, t] = aten.div.Tensor(%e, %n)
+        %7: f32[3, s, t] = aten.view.default(%6, size=[3, s, t])
+        %8: f32[3, t, 16] = aten.view.default(%v, size=[3, t, 16])
+        %9: f32[3, s, 16] = aten.bmm.default(%7, %8)
+        %a: f32[1, 3, s, 16] = aten.view.default(%9, size=[1, 3, s, 16])
+        return %a
+    }
+    """)
+    calls = [[torch.randn(1, 3, s, 16), torch.randn(1, 3, t, 16), torch.randn(1, 3, t, 16)] for s, t in SIZES]
+    program = check(graph, calls)
+    assert not any(isinstance(step, Library) for step in program.steps)
+
+
 def test_numbers_made_of_sizes_enter_the_arithmetic():
     graph = parse("""
     graph {

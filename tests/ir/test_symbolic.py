@@ -81,3 +81,10 @@ def test_text_value_and_bounds_agree(expr, x, y, z):
     lo, hi = sym.bounds(expr)
     assert (lo is None or lo <= value) and (hi is None or value <= hi)
     assert eval(str(expr), {"max": sym.maximum, "min": sym.minimum}, {"a": a, "b": b, "c": c}) == expr
+
+
+def test_products_of_sizes_have_an_order():
+    s, t = Symbol("s", 2), Symbol("t", 2)
+    assert sym.known_lt(t, s * t) and sym.known_le(s + t, s * t) and not sym.known_le(s * t, t)
+    assert sym.bounds(s * t - t) == (2, None) and sym.bounds(t * t - 3 * t) == (-2, None)
+    assert sym.bounds(Symbol("u", None) * t - t) == (None, None)
