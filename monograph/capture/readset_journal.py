@@ -97,7 +97,7 @@ def content(container: Any) -> Any:
         except ValueError:
             return ()
     if isinstance(container, dict):
-        return dict(dict.items(container))
+        return dict(_table(container).items(container))
     if isinstance(container, (set, frozenset)):
         return set(container)
     if isinstance(container, deque):

@@ -98,6 +98,9 @@ class Start:
             raise Unmergeable("something is printed, warned or logged on one path only")
         if self.objects.has_advanced():
             raise Unmergeable("an iterator is advanced in a branch or loop")
+        altered = self.objects.altered()
+        if altered is not None:
+            raise Unmergeable(f"{altered} changes in a branch or loop")
         if tracer.has_written(self.objects.content):
             raise Unmergeable("an object that no variable leads to is written on one path only")
         body.variables = self.state.get()

@@ -1,13 +1,15 @@
 """What a branch does to Python's own objects: their content before, put back between branches, compared after.
 
-Looked at are the lists, dicts, sets and attributes that can be reached from the variables of the statement, and
+Looked at are the lists, dicts, sets, deques and attributes that can be reached from the variables of the statement, and
 what the trace watches anyway (`readset_journal`). Iterators are looked at too: one that a branch advances cannot be put
-back.
+back. So are objects that can be put back but not merged (`whole`).
 """
 
 from __future__ import annotations
 
+import functools
 import types
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,7 +17,8 @@ import torch
 
 from monograph.capture.convert.operators import Perhaps
 from monograph.capture.number import TracedNumber
-from monograph.capture.readset_journal import content
+from monograph.capture.readset_journal import content, put
+from monograph.capture.regions import whole
 
 __all__ = ["Objects"]
 
@@ -31,6 +34,7 @@ class Objects:
     def __init__(self, roots: Iterable[Any], watched: Iterable[Any] = ()) -> None:
         self.content: dict[int, tuple[Any, Any]] = {}
         self.iterators: dict[int, tuple[Any, Any]] = {}
+        self.wholes: dict[int, tuple[Any, Any]] = {}
         for root in roots:
             self._visit(root, 0)
         for container in watched:          # after the roots, whose parts are looked at too
@@ -45,9 +49,16 @@ class Objects:
     def _visit(self, value: Any, depth: int) -> None:
         if isinstance(value, Perhaps):
             value = vars(value).get("value")
-        if isinstance(value, PLAIN) or depth > DEEPEST or type(value).__module__.startswith(OURS):
+        if isinstance(value, (types.BuiltinMethodType, types.MethodWrapperType)):
+            value = value.__self__
+        if id(value) in self.wholes or depth > DEEPEST or type(value).__module__.startswith(OURS):
             return
-        if isinstance(value, (list, dict, set)):
+        before = None if isinstance(value, torch.Tensor) else whole.state(value)
+        if before is not None:
+            self.wholes[id(value)] = value, before
+        if isinstance(value, PLAIN):
+            return
+        if isinstance(value, (list, dict, set, deque)):
             if self._add(value):
                 for entry in (dict.values(value) if isinstance(value, dict) else value):
                     self._visit(entry, depth + 1)
@@ -58,13 +69,18 @@ class Objects:
             self.iterators.setdefault(id(value), (value, position(value)))
         elif isinstance(value, types.MethodType):
             self._visit(value.__self__, depth)
+        elif isinstance(value, functools.partial):
+            for part in (value.func, *value.args, *value.keywords.values()):
+                self._visit(part, depth + 1)
         elif isinstance(value, types.FunctionType):
+            self._add(value.__dict__)
             for cell in value.__closure__ or ():
                 if self._add(cell):
                     for entry in content(cell):
                         self._visit(entry, depth + 1)
         elif isinstance(getattr(value, "__dict__", None), dict) and not _is_of_torch(value):
             deeper = depth if isinstance(value, torch.nn.Module) else depth + 1
+            self._visit(type(value), deeper)
             if self._add(value.__dict__):
                 for entry in list(value.__dict__.values()):
                     self._visit(entry, deeper)
@@ -72,6 +88,15 @@ class Objects:
     def has_advanced(self) -> bool:
         """Whether an iterator is not where it was, or may not be: a generator does not tell."""
         return any(before is None or position(iterator) != before for iterator, before in self.iterators.values())
+
+    def altered(self) -> str | None:
+        """The kind of an object that cannot be merged and is not as it was; all of these are put back."""
+        kind = None
+        for value, before in self.wholes.values():
+            if not whole.is_same(before, whole.state(value)):
+                kind = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+                whole.put_back(value, before)
+        return kind
 
     def now(self) -> dict[int, Any]:
         """The content of the same containers at present."""
@@ -105,11 +130,8 @@ def refill(container: Any, value: Any) -> None:
         if not (len(container) == len(value) and all(map(_same_item, container.items(), value.items()))):
             container.clear()
             container.update(value)
-    elif isinstance(container, list):
-        list.__setitem__(container, slice(None), value)
-    elif container != value:
-        container.clear()
-        container.update(value)
+    elif isinstance(container, list | deque) or container != value:
+        put(container, None, value)
 
 
 def _same_item(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool:
