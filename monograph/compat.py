@@ -336,6 +336,16 @@ class _Sizes(ShapeEnv):
         self.dims: dict[Any, Any] = {}         # sympy expression -> what the compiler writes for it
         self.own: set[Any] = set()             # symbols that stay as they are, whatever is asked about them
         self.general = general
+        self.answers: dict[Any, Any] = {}
+
+    # torch brings what it knows up to date with every new answer, which takes longer than asking once more.
+    @property
+    def _resimplify_floor_div_axioms(self) -> bool:    # 2.13
+        return False
+
+    @_resimplify_floor_div_axioms.setter
+    def _resimplify_floor_div_axioms(self, value: bool) -> None:
+        pass
 
     def _log_guard(self, prefix: str, g: Any, forcing_spec: bool) -> None:    # 2.13
         if prefix in ("eval", "runtime_assert"):
@@ -343,7 +353,15 @@ class _Sizes(ShapeEnv):
 
     def evaluate_sym_node(self, sym_node: Any, size_oblivious: bool = False,    # 2.13
                           fallback_value: bool | None = None) -> Any:
-        """Where torch has an answer that does for every size, symbols of `own` need no other."""
+        """An answer stays what it is: torch forgets all of them with every new one.
+
+        Where torch has one that does for every size, symbols of `own` need no other."""
+        question = sym_node.expr, size_oblivious, fallback_value, self._suppress_guards_tls()    # 2.13
+        if question not in self.answers:
+            self.answers[question] = self._answer(sym_node, size_oblivious, fallback_value)
+        return self.answers[question]
+
+    def _answer(self, sym_node: Any, size_oblivious: bool, fallback_value: bool | None) -> Any:
         if self.general and fallback_value is not None and not self.own.isdisjoint(sym_node.expr.free_symbols):
             known = self._maybe_evaluate_static(sym_node.expr)
             return fallback_value if known is None else known

@@ -55,6 +55,7 @@ class Asking:
         self.identities = Identities(weakref.proxy(self))
         self.plan: Any = None                                        # the driver's: what earlier attempts have taught
         self.can_convert: Callable[[Any], bool] = lambda code: False
+        self.can_wait: Callable[[Any], bool] = lambda code: False    # the attempt goes on, and is made again
         self.watched: Callable[[], Iterable[Any]] = lambda: ()       # containers that the trace has seen
         self.reached: Callable[[], tuple[Iterable[Any], Callable[[Any], bool]]] = lambda: ((), lambda value: False)
         self.existed: Callable[[Any], bool] = lambda value: False    # whether an object was there before the trace
@@ -122,10 +123,11 @@ class Asking:
             found = self.known(tensor)
             if found is None:
                 error = handlers.needs_value(func, self.record.loc)
-                frame = blame.asking_frame()
+                frame, can_read = blame.asking_frame(), self.paths.can_read(tensor)
                 if frame is not None and self.can_convert(frame.f_code):
-                    raise Asked(frame.f_code, error)
-                if not self.paths.can_read(tensor):
+                    if not (can_read and self.can_wait(frame.f_code)):
+                        raise Asked(frame.f_code, error)
+                elif not can_read:
                     raise error
                 found = self.paths.read(tensor)
         with compat.plain_torch():

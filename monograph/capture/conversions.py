@@ -1,4 +1,8 @@
-"""The functions converted for one trace: which asked for a value, and the code put in their place."""
+"""The functions converted for one trace: which asked for a value, and the code put in their place.
+
+An attempt at a trace ends with the first function that asks. Where one has asked, others do as a rule: the next attempt
+reads the values and goes on, so that all that ask on this call's path are known at its end.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from monograph.capture.convert.compile import Unconvertible, convert, converted_
 from monograph.capture.convert.swap import Swap, enclosing
 
 __all__ = ["Conversions", "original"]
+
+MOST = 32        # questions that one attempt goes on after: loops ask at every iteration
 
 
 def original(code: CodeType) -> CodeType:
@@ -23,6 +29,7 @@ class Conversions:
     def __init__(self) -> None:
         self.swap = Swap()
         self.tried: dict[CodeType, str] = {}      # the user's code -> why it could not be converted, "" if it was
+        self.waiting: list[CodeType] = []         # what has asked in this attempt, which went on
 
     def __enter__(self) -> Conversions:
         self.swap.__enter__()
@@ -57,7 +64,16 @@ class Conversions:
         except Unconvertible:
             return True
 
+    def can_wait(self, code: CodeType) -> bool:
+        """Whether the attempt is to go on before `code`, which has asked and can be converted, is."""
+        if "" not in self.tried.values() or len(self.waiting) == MOST:
+            return False
+        self.waiting.append(code)
+        return True
+
     def convert(self, code: CodeType) -> None:
-        old = enclosing(code)
-        found = self.swap.install(old, convert(old))
-        self.tried[old] = "" if found else "no function runs this code"
+        """Convert `code`, and what waits for it."""
+        for old in dict.fromkeys(map(enclosing, (code, *self.waiting))):
+            found = self.swap.install(old, convert(old))
+            self.tried[old] = "" if found else "no function runs this code"
+        self.waiting.clear()

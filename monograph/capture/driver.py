@@ -167,6 +167,7 @@ class _Attempt:
         self.tracer.identities.exact = plan.exact
         self.tracer.backward_hooks = BackwardHooks(self.tracer, plan.whole)
         self.tracer.can_convert = plan.conversions.can_convert
+        self.tracer.can_wait = plan.conversions.can_wait
         for hook in hooks:
             watch = getattr(hook, "watch", None)
             if watch is not None:
@@ -226,7 +227,8 @@ class _Attempt:
         try:
             return self.fn(*args, **kwargs)
         finally:
-            again = swallowed()
+            waiting = self.plan.conversions.waiting
+            again = Asked(waiting[0], self.tracer.refusal("a value")) if waiting else swallowed()
             if again is not None:
                 raise again
 

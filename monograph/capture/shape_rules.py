@@ -125,6 +125,19 @@ def grouped_product(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     return tracer.fresh(sizes, ((sizes[1] + aligned - 1) // aligned * aligned, 1), left.dtype)
 
 
+def grid_sampler(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    """Of sizes that are symbols torch's fake kernel works out every number in between."""
+    x, grid = args[0], args[1]
+    axes = x.dim() - 2
+    if grid.dim() != x.dim() or grid.shape[-1] != axes or x.shape[0] != grid.shape[0]:
+        return NotImplemented
+    plain = x.dtype == grid.dtype and x.dtype in FLOATS and not is_empty(x) and not is_empty(grid)
+    if not plain or Layout.of(x).is_static and Layout.of(grid).is_static:
+        return NotImplemented
+    sizes = (*x.shape[:2], *grid.shape[1:-1])
+    return tracer.fresh(sizes, contiguous_strides(sizes), x.dtype)
+
+
 def _in_whole_words(x: torch.Tensor) -> bool:
     """Whether one of the last two dims is dense and steps along the other are multiples of 16 bytes."""
     rows, columns = x.shape[-2:]
@@ -161,6 +174,8 @@ TABLE: dict[Any, Rule] = {
     aten.channel_shuffle.default: by_format,
     aten.native_layer_norm.default: layer_norm,
     aten._grouped_mm.default: grouped_product,
+    aten.grid_sampler_2d.default: grid_sampler,
+    aten.grid_sampler_3d.default: grid_sampler,
     aten._ctc_loss.default: as_in_eager,
     aten._embedding_bag.default: as_in_eager,
     aten._embedding_bag_forward_only.default: as_in_eager,

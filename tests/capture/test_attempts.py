@@ -1,0 +1,108 @@
+"""How often a trace starts again, and what it takes for one answer about sizes."""
+
+import importlib
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+import monograph
+from monograph import compat
+
+
+@pytest.fixture
+def attempts(monkeypatch):
+    """Attempts so far."""
+    driver, made = importlib.import_module("monograph.capture.driver"), []
+    run = driver._Attempt.run
+    monkeypatch.setattr(driver._Attempt, "run", lambda self: [made.append(self), run(self)][1])
+    return made
+
+
+def first(x):
+    return x + 1 if x.sum() > 0 else x - 1
+
+
+def second(x):
+    return x * 2 if x.max() > 3 else x * 3
+
+
+def third(x):
+    while x.sum() > 100:
+        x = x / 2
+    return x
+
+
+def fourth(x):
+    return x.sin() if x.min() > 0 else x.cos()
+
+
+def test_functions_that_ask_are_found_together(attempts):
+    def fn(x):
+        return fourth(third(second(first(x))))
+
+    compiled = monograph.compile(fn)
+    for x in (torch.ones(3), -torch.ones(3), torch.full((3,), 99.0), torch.tensor([-1.0, 5.0, 200.0])):
+        torch.testing.assert_close(compiled(x), fn(x))
+    assert len(compiled.recompiles) == 0
+    assert len(attempts) == 3         # `first` asks; all that ask are found; they are converted
+
+
+def test_an_attempt_does_not_go_on_for_ever(attempts):
+    def fn(x):
+        return counted(first(x))
+
+    def counted(x):
+        n = 0
+        while x.sum() < 1000:
+            x, n = x + 1, n + 1
+        return x, n
+
+    compiled = monograph.compile(fn)
+    x = torch.ones(3)
+    assert compiled(x)[1] == fn(x)[1] and compiled(x * 4)[1] == fn(x * 4)[1]
+    assert len(attempts) == 3 and len(compiled.recompiles) == 0
+
+
+def test_what_fails_while_others_are_found_is_traced_again(attempts):
+    def fn(x):
+        return guarded(second(first(x)))
+
+    def guarded(x):
+        if x.sum() > 1000:
+            raise ValueError("too large")
+        return [1, 2, 3][int(x.argmax())] * x
+
+    compiled = monograph.compile(fn)
+    for x in (torch.ones(3), torch.arange(3.0)):
+        torch.testing.assert_close(compiled(x), fn(x))
+
+
+def test_an_answer_about_sizes_is_worked_out_once(monkeypatch):
+    asked, calls, evaluate = [], [], ShapeEnv.evaluate_expr
+    monkeypatch.setattr(ShapeEnv, "evaluate_expr", lambda self, *args, **kwargs: [
+        calls.append(args[0]), evaluate(self, *args, **kwargs)][1])
+    mode = compat.symbolic_fake_mode(asked.append, cached=False, general=False)
+    a = compat.symbolic_size(mode, "a", 8, 2, None, None)
+    b = compat.symbolic_size(mode, "b", 6, 2, None, None)
+    for _ in range(3):
+        assert a // 2 > 3 and b % 4 == 2 and not a > b + 5
+    assert len(asked) == len(calls) == 3
+
+
+@torch.no_grad()
+def test_the_shape_of_sampled_points_takes_no_arithmetic(monkeypatch):
+    def fn(x, grid):
+        return F.grid_sample(x, grid, mode="bicubic", align_corners=False)
+
+    ops, dispatch = [], compat.FakeTensorMode.dispatch
+    monkeypatch.setattr(compat.FakeTensorMode, "dispatch", lambda self, *args, **kwargs: [
+        ops.append(args[0]), dispatch(self, *args, **kwargs)][1])
+    compiled = monograph.compile(fn, dynamic=True, backend="reference")
+    for n, height, width in ((2, 3, 5), (3, 4, 7), (5, 2, 3)):
+        x, grid = torch.randn(n, 3, height, width), torch.rand(n, width, height + 1, 2) * 2 - 1
+        got, want = compiled(x, grid), fn(x, grid)
+        torch.testing.assert_close(got, want)
+        assert got.stride() == want.stride()
+    assert len(compiled.recompiles) == 0 and len(ops) < 40
