@@ -106,6 +106,7 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     return _compiled(function, capture, options, request)
 
 
+@compat.no_class_functions()
 def _compiled(function: Callable[..., Any], capture: Capture, options: Options, request: Request) -> Entry:
     captured = capture.captured
     report = Report(captured, print_graph(captured.graph), len(capture.guard.facts), capture.traced.describe(),
@@ -124,6 +125,8 @@ def _compiled(function: Callable[..., Any], capture: Capture, options: Options, 
             report.seconds[stage] = report.seconds.get(stage, 0.0) + seconds
     if "timing" in options.log:
         print("[monograph] " + ", ".join(f"{k} {v:.3f} s" for k, v in report.seconds.items()), file=sys.stderr)
+    if captured.classes:
+        call = _below_classes(call)
     if reads or any(node.attributes.get("number") == IN_REGION for node in captured.graph.walk()):
         call = _one_path(call, capture.traced.reads.hooks.outside.used)
     call = _with_effects(call, capture.traced)
@@ -168,7 +171,7 @@ def capture_call(
     leaves = pytree.tree_leaves((args, kwargs))
     ambient = ambient_facts()
     for attempt in itertools.count(1):
-        reads = ReadSet(function, [leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)])
+        reads = ReadSet(function, [type(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves])
         traced = Traced(function, reads)
         try:
             captured = trace(traced.call, args, kwargs, grad=grad, request=request, hooks=[reads],
@@ -258,6 +261,7 @@ def _rebind(captured: Captured, fetched: Sequence[Fact], leaves: int) -> Capture
     return replace(captured, bindings=bindings)
 
 
+@compat.no_class_functions()
 def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: ReadSet,
            args: tuple[Any, ...], kwargs: dict[str, Any]) -> Guard:
     # Of a tensor that no program takes in (nested, sparse, a subclass) it is enough to be the same object.
@@ -279,6 +283,8 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
     arguments = Arguments(args, kwargs, overlap=overlap, bound=weights, whole=whole,
                           gradients=_gradients(captured, args, kwargs)[1], sizes=sizes)
     guard = generate(others, arguments, weights, labels, fetched, tags.check if tags is not None else None, sizes)
+    if captured.classes:
+        guard.check = _below_classes(guard.check)
     guard.facts = facts
     lines = {id(fact): reads.lines.get(key) for key, fact in reads.facts.items()}
     guard.lines = {id(fact): loc for fact in facts if (loc := lines.get(id(fact))) is not None}
@@ -364,6 +370,15 @@ def _inference(gather: Callable[[Sequence[Any]], list[Any]], run: Run, finish: F
         return finish(inputs, run(inputs), leaves)
 
     return call
+
+
+def _below_classes(call: Callable[..., Any]) -> Callable[..., Any]:
+    """What the classes of tensors say of ops is in the program; asked for it again, they would run their code."""
+    def below_classes(*given: Any) -> Any:
+        with compat.no_class_functions():
+            return call(*given)
+
+    return below_classes
 
 
 def _one_path(call: Call, outside: bool) -> Call:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import gc
 import logging
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -46,13 +47,16 @@ from torch.utils._sympy.value_ranges import ValueRanges  # 2.13
 __all__ = [
     "BatchNorm", "OPS", "is_functorch_tensor", "below_autograd_now", "dispatches", "whole_torch", "DENSE_ONLY",
     "DynamicOutputShapeException", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "PLAIN_TENSORS",
-    "after_optimizer_step", "below_autograd", "composite_kernel", "current_backward_sequence", "decomposition",
+    "after_optimizer_step", "below_autograd", "class_functions", "composite_kernel",
+    "current_backward_sequence", "decomposition",
     "device_modes", "dispatch_keys", "dispatch_mode_depth", "empty_strided", "empty_strided_cpu",
-    "fake_from_storage", "fake_sized", "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level",
+    "fake_attributes", "fake_from_storage", "fake_sized", "fake_strided", "fake_tensor_mode", "fake_view",
+    "forward_ad_level",
     "function_mode_depth", "functorch_level", "global_module_hooks", "gradient_edge", "impl_address", "is_backed",
     "is_composite", "is_plain", "is_plain_class", "is_static_input", "kernels_only", "last_sequence",
     "llvmlite_library",
-    "module_hooks", "no_inference_mode", "no_torch_function", "overload", "plain_torch", "quiet_fakes", "run_fake",
+    "module_hooks", "no_class_functions", "no_inference_mode",
+    "no_torch_function", "overload", "plain_torch", "put_class_entry", "quiet_fakes", "run_fake",
     "schema_arguments", "set_grad_enabled", "set_version", "dims_of", "size_expression", "size_hint",
     "size_replacements", "storage_address", "storage_id",
     "storage_reference", "storage_size", "suggest_memory_format", "symbolic_fake_mode",
@@ -252,7 +256,24 @@ OPS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)    # 2.13
 def dispatches(kind: type) -> bool:
     """Whether a subclass of Tensor, other than a fake, says by code of its own what ops do on it."""
     own = getattr(kind, "__torch_dispatch__", None)
-    return own is not torch._C._disabled_torch_dispatch_impl and kind is not FakeTensor and own is not None    # 2.13
+    return not issubclass(kind, FakeTensor) and own not in (torch._C._disabled_torch_dispatch_impl, None)    # 2.13
+
+
+def put_class_entry(cls: type, name: str, value: Any) -> None:
+    """`cls.name = value`, None to delete it, for a name that assignment takes for the class's own (`__class__`)."""
+    table = next(entry for entry in gc.get_referents(cls.__dict__) if type(entry) is dict)
+    if value is None:
+        del table[name]
+    else:
+        table[name] = value
+    cls.__doc__ = cls.__doc__            # Python forgets what it knows of the class's attributes
+
+
+@functools.cache
+def fake_attributes() -> frozenset[str]:
+    """What every fake tensor has among its attributes."""
+    with plain_torch():
+        return frozenset([*vars(fake_strided(fake_tensor_mode(), (), (), torch.float32)), "_is_param"])    # 2.13
 
 
 def no_array_of(tensor: torch.Tensor) -> Exception | None:
@@ -291,6 +312,18 @@ def below_autograd_now() -> bool:
 def no_torch_function() -> Any:
     """No function modes, no `__torch_function__` of subclasses."""
     return torch._C.DisableTorchFunction()    # 2.13
+
+
+@contextlib.contextmanager
+def no_class_functions() -> Iterator[None]:
+    """No `__torch_function__` of subclasses of Tensor."""
+    with torch._C.DisableTorchFunctionSubclass():    # 2.13
+        yield
+
+
+def class_functions() -> Any:
+    """`__torch_function__` of subclasses and modes, whatever surrounds this."""
+    return torch._C._EnableTorchFunction()    # 2.13
 
 
 def no_inference_mode() -> Any:

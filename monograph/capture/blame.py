@@ -21,7 +21,7 @@ import torch
 from monograph.source import SourceLoc
 
 __all__ = ["asking_frame", "expression", "is_ours", "is_user_code", "know_lines", "line_behind", "location",
-           "raised_by_us", "raised_by_user", "raises_at", "site", "user_frame", "warn"]
+           "raised_by_us", "raised_by_user", "raises_at", "reads_attribute", "site", "user_frame", "warn"]
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -82,6 +82,17 @@ def site(kind: str) -> Any:
     while frame.f_back is not None and is_ours(frame.f_code):
         frame = frame.f_back
     return kind, frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lineno, frame.f_lasti
+
+
+def reads_attribute(frame: FrameType, name: str) -> bool:
+    """Whether the instruction that runs in `frame` is `x.name`."""
+    code, at = frame.f_code, frame.f_lasti
+    if dis.opname[code.co_code[at]] != "LOAD_ATTR":
+        return False
+    argument = code.co_code[at + 1]
+    if code.co_code[at - 2] == dis.EXTENDED_ARG:
+        argument |= code.co_code[at - 1] << 8
+    return code.co_names[argument >> int(sys.version_info >= (3, 12))] == name      # the low bit is a flag since then
 
 
 def raises_at(code: CodeType, instruction: int) -> bool:

@@ -49,7 +49,8 @@ class Seal:
     def __init__(self, tracer: Tracer, result: Any) -> None:
         self.tracer = tracer
         self.leaves, self.tree = flatten(
-            result, lambda t: isinstance(t, compat.FakeTensor) or id(t) in tracer.by_real, tracer.existed)
+            result, lambda t: isinstance(t, compat.FakeTensor) or id(t) in tracer.by_real,
+            lambda value: id(value) in tracer.by_fake or tracer.existed(value))
         self.leaves = [self._standing(leaf) for leaf in self.leaves]
         self.outputs: dict[Value, int] = {}
         self.fresh: dict[int, tuple[int, Layout | None]] = {}     # storage id -> output, layout (None: the only view)

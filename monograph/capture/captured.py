@@ -92,7 +92,8 @@ class JointInfo:
 class Captured:
     """`gradients`: tensors whose `.grad` the program read, and what it was.
     `lying`: the tensors whose sizes are symbols; `asked`: the answers about them that the program rests on;
-    `told`: there are sizes that values of the program tell."""
+    `told`: there are sizes that values of the program tell; `classes`: of subclasses of Tensor that came in, those
+    with a say in what ops do."""
 
     graph: Graph
     boundary: Boundary
@@ -102,6 +103,7 @@ class Captured:
     lying: list[Lying] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     told: bool = False
+    classes: frozenset[type] = frozenset()
 
     def __str__(self) -> str:
         return print_graph(self.graph)

@@ -20,6 +20,7 @@ from monograph.capture.backward_hooks import BackwardHooks
 from monograph.capture.boundary import Seal, remove_dead
 from monograph.capture.captured import Binding, Captured, of_length
 from monograph.capture.checks import checks_of_values
+from monograph.capture.classes import told_classes
 from monograph.capture.conversions import Conversions
 from monograph.capture.convert.operators import entered
 from monograph.capture.fn_mode import UserMode
@@ -45,6 +46,7 @@ Derivative = Callable[..., dict[Value, Value]]
 LEARNT = 4       # attempts after which no number that a value tells is a symbol
 
 
+@compat.no_class_functions()
 def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *, grad: bool | None = None,
           request: Request = MappingProxyType({}), hooks: Sequence[Hook] = (), roots: Sequence[Any] | None = None,
           derivative: Derivative | None = None, absence: Any = None, told: bool = True) -> Captured:
@@ -210,6 +212,7 @@ class _Attempt:
                 stack.enter_context(tracer.backward_hooks.watching())
                 stack.enter_context(plain_ints())
                 stack.enter_context(tracer.identities.hashing())
+                stack.enter_context(told_classes())
                 for hook in self.hooks:
                     stack.enter_context(hook)
                 result = self._call(args, kwargs)
@@ -225,7 +228,8 @@ class _Attempt:
         """Run the user's code. What is to start the trace again does so whatever that code makes of it."""
         forget()
         try:
-            return self.fn(*args, **kwargs)
+            with compat.class_functions():
+                return self.fn(*args, **kwargs)
         finally:
             waiting = self.plan.conversions.waiting
             again = Asked(waiting[0], self.tracer.refusal("a value")) if waiting else swallowed()
@@ -292,7 +296,9 @@ class _Attempt:
             joint.backward_start -= sum(position < joint.backward_start for position in removed)
         return Captured(tracer.graph, boundary, tracer.bindings, joint, list(tracer.gradients.values()),
                         list(tracer.sizes.lying.values()), tracer.sizes.asked,
-                        bool(tracer.sizes.told))
+                        bool(tracer.sizes.told),
+                        frozenset(kind for kind in (type(entry.real) for entry in tracer.entries)
+                                  if not compat.is_plain_class(kind)))
 
 
 def argument_path(path: str) -> str:

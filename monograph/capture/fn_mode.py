@@ -14,7 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
-from monograph.capture import blame, dynamic, handlers, higher_order, packed, value_checks
+from monograph.capture import blame, classes, dynamic, handlers, higher_order, packed, value_checks
 from monograph.capture.arrays import TracedArray, as_tensors
 from monograph.capture.attributes import attribute
 from monograph.capture.draws import REAL, DefaultGenerator
@@ -69,6 +69,10 @@ class UserMode(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        kinds = classes.overriding(types)
+        if kinds:
+            with self:
+                return classes.call(kinds, func, args, kwargs)
         generator = kwargs.get("generator")
         if isinstance(generator, torch.Generator) and self.tracer.generators is not None:
             kwargs = {name: value for name, value in kwargs.items() if name != "generator"}

@@ -156,19 +156,20 @@ def metadata(tensor: torch.Tensor, sizes: Collection[int] = (), strides: Collect
     """What a program assumes of a tensor, `sizes` and `strides` of some dims left out. Of one that no program takes in,
     only what it is: a subclass may run code of its own when asked for more, and a nested tensor has neither sizes nor
     strides."""
-    if not compat.is_plain_class(type(tensor)):
+    if compat.dispatches(type(tensor)):
         return {"class": type(tensor).__name__}
-    if tensor.is_nested:
-        return {"class": "nested Tensor"}
-    return {
-        "class": type(tensor).__name__,
-        "dtype": tensor.dtype,
-        "shape": without(tensor.shape, sizes),
-        "strides": without(tensor.stride(), strides) if tensor.layout is torch.strided else (),
-        "device": tensor.device,
-        "requires_grad": tensor.requires_grad,
-        "layout": (tensor.layout, tensor.is_conj(), tensor.is_neg(), tensor.is_inference()),
-    }
+    with compat.no_class_functions():
+        if tensor.is_nested:
+            return {"class": "nested Tensor"}
+        return {
+            "class": type(tensor).__name__,
+            "dtype": tensor.dtype,
+            "shape": without(tensor.shape, sizes),
+            "strides": without(tensor.stride(), strides) if tensor.layout is torch.strided else (),
+            "device": tensor.device,
+            "requires_grad": tensor.requires_grad,
+            "layout": (tensor.layout, tensor.is_conj(), tensor.is_neg(), tensor.is_inference()),
+        }
 
 
 def without(numbers: Sequence[int], left_out: Collection[int]) -> tuple[Any, ...]:
@@ -178,7 +179,7 @@ def without(numbers: Sequence[int], left_out: Collection[int]) -> tuple[Any, ...
 def plain_conditions(names: Sequence[str], tensors: Sequence[torch.Tensor], text: Text) -> list[str]:
     """Conditions that the native check needs to hold before it is asked: it ends the process over a tensor without
     strides. `tensors` are the examples, whose classes the named ones must have."""
-    plain = [(name, tensor) for name, tensor in zip(names, tensors) if compat.is_plain_class(type(tensor))]
+    plain = [(name, tensor) for name, tensor in zip(names, tensors) if not compat.dispatches(type(tensor))]
     return [f"type({name}) is {text.name(type(tensor))} and not {name}.is_nested" for name, tensor in plain]
 
 

@@ -82,10 +82,10 @@ DENSE = "the graph has plain dense values"
 def check_supported(tensor: torch.Tensor, what: str) -> None:
     """DeviceError or UnsupportedError, by name, for a tensor the compiler does not take."""
     kind = type(tensor)
-    if not compat.is_plain_class(kind) or what.startswith("argument") and kind not in compat.PLAIN_TENSORS:
-        raise errors.UnsupportedError(f"{what} is a {kind.__name__}, a subclass of torch.Tensor",
-                                      why="what its class makes of an op is known to nobody else",
-                                      hint="pass it as .as_subclass(torch.Tensor)")
+    if compat.dispatches(kind) or issubclass(kind, compat.FakeTensor):
+        raise errors.UnsupportedError(f"{what} is a {kind.__name__}, a tensor without data of its own",
+                                      why="the graph has plain dense values",
+                                      hint="pass or return what it wraps, or keep it in the module")
     if tensor.layout is not torch.strided:
         raise errors.UnsupportedError(f"{what} is sparse ({tensor.layout})", why=DENSE, hint="pass it as .to_dense()")
     if tensor.is_quantized:

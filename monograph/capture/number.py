@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from monograph.capture.blame import is_ours
+from monograph.capture.blame import is_ours, is_user_code, reads_attribute
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -86,9 +86,12 @@ class TracedNumber:
     @property
     def __class__(self) -> type:         # type: ignore[override]
         """What isinstance asks for. Torch calls `__index__` of what is neither a number nor a SymInt."""
-        if self.tensor.dtype is torch.int64 and not is_ours(sys._getframe(1).f_code):
-            return Integer
-        return TracedNumber
+        frame = sys._getframe(1)
+        if is_ours(frame.f_code):
+            return TracedNumber
+        if self.kind is int:
+            return int if reads_attribute(frame, "__class__") else Integer
+        return self.kind if is_user_code(frame.f_code) else TracedNumber
 
     def _ask(self, *_: Any, **__: Any) -> Any:
         return self.tracer.ask(self.tensor)

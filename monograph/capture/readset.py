@@ -40,6 +40,7 @@ from monograph.source import SourceLoc
 __all__ = ["ReadSet"]
 
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
+UNSEEN = frozenset({"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__firstlineno__"})
 HOOK_TABLES = frozenset(key for key in nn.Module().__dict__ if key.endswith("_hooks"))
 CONSTRUCTORS = ("__new__", "__init__", "__post_init__", "__call__", "__enter__", "__exit__")
 DERIVATIVES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")     # torch calls them, no code names them
@@ -345,7 +346,13 @@ class ReadSet:
                                              (kind,))
 
     def _class(self, cls: type, path: str) -> None:
-        if is_user_class(cls):
+        if is_user_class(cls) and issubclass(cls, torch.Tensor):       # its fakes are of another class, not watched
+            self.class_attribute(cls, "__torch_function__")
+            for entry in cls.__mro__:
+                if is_user_class(entry):
+                    for name in entry.__dict__.keys() - UNSEEN:
+                        self.class_attribute(cls, name)
+        elif is_user_class(cls):
             for name in DERIVATIVES if issubclass(cls, torch.autograd.Function) else CONSTRUCTORS:
                 found = find_attribute(cls, name)
                 if found is not None and is_user_class(found[0]):

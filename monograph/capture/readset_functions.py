@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph.capture.arrays import not_lent
+from monograph.capture.classes import Type
 from monograph.capture.conversions import original
 from monograph.capture.guards import Fact
 from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, names, quote
@@ -70,6 +71,8 @@ class FunctionReads:
         for name in (*found.globals, *found.stored):        # what is perhaps stored stays as it was otherwise
             if name in table and name not in found.fresh:
                 self.read_global(table, name)
+        if "type" in found.globals and "type" not in table:
+            self.reads.hooks.lend(table, "type", Type)
         for root, attributes in found.chains:
             if root in table and root not in found.fresh:
                 self._chain(table[root], root, attributes)

@@ -19,6 +19,7 @@ from threading import get_ident  # by a name of our own: that of `threading` is 
 from typing import Any
 
 from monograph.capture.draws import DefaultGenerator
+from monograph.capture.guards import ABSENT
 from monograph.capture.readset_code import is_standard_file, is_user_file
 from monograph.capture.readset_logging import Logged, Stream, keep_enabled, keep_log
 from monograph.capture.readset_messages import Message, frozen, keep_print, keep_warn
@@ -56,7 +57,7 @@ class Hooks:
         self.refused: set[type] = set()
         self.watched: dict[type, None] = {}
         self.replaced: list[tuple[Any, str, Any]] = []
-        self.lent: list[tuple[dict[str, Any], str, Any]] = []
+        self.lent: dict[tuple[int, str], tuple[dict[str, Any], Any, Any]] = {}     # of globals: what is there, stand-in
         self.outside = Outside(self._user_frame, told)
 
     def watch(self, cls: type) -> None:
@@ -82,15 +83,19 @@ class Hooks:
 
     def watch_outside(self) -> None:
         self.outside.install(self._replace)
-        for table, name, value in self.lent:        # of an earlier attempt, which has looked at these globals
-            table[name] = self.outside.stand_ins[id(value)]
+        for (_, name), (table, before, made) in self.lent.items():       # of an earlier attempt, which looked at them
+            table[name] = self.outside.stand_ins.get(id(before), made)
 
     def stand_in(self, table: dict[str, Any], name: str) -> None:
         """Let the global `name` be what stands in place of a clock or random function, if it is one."""
         made = self.outside.stand_ins.get(id(table[name]))
         if made is not None:
-            self.lent.append((table, name, table[name]))
-            table[name] = made
+            self.lend(table, name, made)
+
+    def lend(self, table: dict[str, Any], name: str, value: Any) -> None:
+        """Let the global `name` be `value` while the trace runs."""
+        self.lent[id(table), name] = table, table.get(name, ABSENT), value
+        table[name] = value
 
     def watch_messages(self, messages: list[Message]) -> None:
         """Keep what user code prints, warns, writes to a standard stream and logs instead of saying it."""
@@ -128,8 +133,11 @@ class Hooks:
     def uninstall(self) -> None:
         self.outside.tracing = False
         self.outside.tracer = None           # whose fakes end with the trace
-        for table, name, value in self.lent:
-            table[name] = value
+        for (_, name), (table, before, _) in self.lent.items():
+            if before is ABSENT:
+                del table[name]
+            else:
+                table[name] = before
         while self.replaced:
             setattr(*self.replaced.pop())
         for (cls, name), (own, old) in reversed(list(self.patched.items())):

@@ -36,6 +36,7 @@ from monograph.capture import (
 from monograph.capture.asking import Asking
 from monograph.capture.call import Call, flatten_result, result_type, tensors_of
 from monograph.capture.captured import Binding
+from monograph.capture.classes import dress
 from monograph.capture.dims import dim, is_symbolic
 from monograph.capture.draws import Draws
 from monograph.capture.inputs import Entry, Fakes, Restart, add_graph_input, check_supported, flat_like, lies_inside
@@ -105,6 +106,8 @@ class Tracer(Asking, TorchDispatchMode):
             fake = self.fakes.make(real, path)
             if differentiable:
                 fake, leaf = arrive(fake, real, self.fakes.make(real))
+        if type(real) is not torch.Tensor:
+            dress(fake, type(real))
         layout = Layout.of(fake)
         gradient = real.grad if real.is_leaf else None
         entry = Entry(real, fake, source, binding, layout, compat.storage_id(fake), compat.version(real), gradient,

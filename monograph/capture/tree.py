@@ -1,6 +1,7 @@
 """Results in their own types.
 
     Tree ::= TreeSpec, and for leaves that are objects holding tensors: class, Tree of the attributes
+                      and for tensors of a class of their own, or with attributes: class, Tree of the attributes
 
 torch's pytree opens tuples, dicts, namedtuples and what is registered (transformers' ModelOutput);
 any other object that holds traced tensors, a dataclass or a cache, is opened through its attributes
@@ -18,7 +19,9 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from monograph import compat
 from monograph.capture.arrays import TracedArray
+from monograph.capture.classes import attributes_of, class_of
 from monograph.capture.dims import SYMBOLIC
 
 __all__ = ["Tree", "flatten", "holds", "is_size"]
@@ -36,6 +39,7 @@ class Part:
     tree: Tree | None = None
     same: int | None = None
     convert: Callable[[Any], Any] | None = None      # what a caller gets in place of the leaf
+    is_tensor: bool = False                          # of class `cls`, with the attributes in `tree`
 
 
 @dataclass
@@ -60,6 +64,12 @@ class Tree:
                 values.append(part.convert(next(leaves)))
             elif part.tree is None:
                 values.append(next(leaves))
+            elif part.is_tensor:
+                tensor = next(leaves)
+                tensor = tensor if type(tensor) is part.cls else tensor.as_subclass(part.cls)
+                made.append(tensor)
+                vars(tensor).update(part.tree._build(leaves, made))
+                values.append(tensor)
             else:
                 instance = part.cls.__new__(part.cls)
                 made.append(instance)
@@ -95,6 +105,19 @@ def _flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[A
             leaves.append(entry.tensor)
             parts.append(Part(1, convert=_as_number if entry.scalar else _as_array))
             continue
+        if isinstance(entry, compat.FakeTensor) and not existed(entry):
+            kind, attributes = class_of(entry), attributes_of(entry)
+            if kind not in compat.PLAIN_TENSORS or attributes:
+                known = next((i for i, other in enumerate(made) if other is entry), None)
+                if known is not None:
+                    parts.append(Part(0, same=known))
+                    continue
+                made.append(entry)
+                before = len(leaves)
+                leaves.append(entry)
+                inner = _flatten(attributes, is_traced, existed, leaves, made)
+                parts.append(Part(len(leaves) - before, kind, inner, is_tensor=True))
+                continue
         if isinstance(entry, (torch.Tensor, *PLAIN, *SYMBOLIC)) or existed(entry) or not _holds(entry, is_traced, 0):
             leaves.append(entry)
             parts.append(Part(1))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph.capture.arrays import TracedArray
+from monograph.capture.classes import class_of
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions.iterate import Counted, TracedRange
 from monograph.capture.text import Piece, TracedText
@@ -20,7 +21,7 @@ from monograph.capture.text import Piece, TracedText
 if TYPE_CHECKING:
     from monograph.capture.regions.operators import RegionOperators
 
-__all__ = ["EXHAUST", "kind_told", "replacement"]
+__all__ = ["EXHAUST", "replacement"]
 
 EXHAUST = (sum, min, max, list, tuple, sorted, set, frozenset, dict)       # they take all of a generator at once
 
@@ -169,20 +170,14 @@ def _max(operators: RegionOperators, *args: Any, **options: Any) -> Any:
     return _extreme(operators, "max", *args, **options)
 
 
-def kind_told(value: Any) -> type | None:
-    """The class that eager's value has, of what stands for one without being of that class; else None."""
-    if isinstance(value, TracedNumber):
-        return value.kind
-    return str if isinstance(value, TracedText) else None
-
-
 def _isinstance(operators: RegionOperators, value: Any, kinds: Any) -> bool:
-    kind = kind_told(value)
-    return isinstance(value, kinds) if kind is None else isinstance(kind(), kinds)
+    if isinstance(value, (TracedNumber, TracedText)):
+        return isinstance(class_of(value)(), kinds)
+    return isinstance(value, kinds)
 
 
 def _type(operators: RegionOperators, value: Any) -> Any:
-    return kind_told(value) or type(value)
+    return class_of(value)
 
 
 def _same(value: Any) -> Any:

@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph import compat
+from monograph.capture.classes import same_look, wear
 from monograph.capture.convert.operators import UNBOUND, State
 from monograph.capture.guards import same
 from monograph.capture.identity import Case
@@ -188,7 +189,7 @@ class _Loop:
         self._choose(leaf, fake, places)
         if leaf.follow:
             fake.requires_grad_(True)
-        return fake
+        return wear(fake, leaf.value)
 
     def _frozen(self, leaf: Leaf) -> Any:
         return self.start.frozen(SHARED) if leaf.frozen or leaf.follow or leaf.watched else None
@@ -304,6 +305,8 @@ class _Loop:
         now = at[1]
         if now.dtype != layout.dtype or now.key[0] != layout.key[0] or compact(now).key != compact(layout).key:
             raise Unmergeable(f"{leaf.name} changes its size, dtype or strides in a loop")
+        if not same_look(leaf.value, end):
+            raise Unmergeable(f"{leaf.name} changes its class or its attributes in a loop")
         if leaf.kind != "moving":
             if found is given:
                 return False
@@ -463,7 +466,7 @@ class _Loop:
             memory.lies_at(memory.of(made), (*found, *self._watched(leaf)), self.start.site)
             self._choose(leaf, made, found)
         late.append(join)
-        return made
+        return wear(made, leaf.value)
 
     def _choose(self, leaf: Leaf, made: torch.Tensor, places: list[Place]) -> None:
         """`made` is the tensor at one of the places that a moving leaf may be, or one of the loop's own."""

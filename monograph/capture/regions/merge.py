@@ -22,6 +22,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph import compat
+from monograph.capture.classes import same_look, wear
 from monograph.capture.convert.operators import UNBOUND, Perhaps
 from monograph.capture.guards import same
 from monograph.capture.identity import Case, Condition
@@ -202,7 +203,7 @@ class Merge:
             else:
                 base = self._export(key, side)[1]        # itself, which may turn out to be an outer tensor
                 known = base if leaf is self.tracer.memory.by_id[key].base else self._view(base, layout)
-            self.made[id(leaf), id(None)] = known
+            self.made[id(leaf), id(None)] = known if known is leaf else wear(known, leaf)
             if known is not leaf and not self._is_its_own(leaf, side):
                 self._choose(known, *((leaf, None) if side == 0 else (None, leaf)))
         return known
@@ -229,6 +230,8 @@ class Merge:
 
     def _look(self, a: torch.Tensor, b: torch.Tensor, name: str) -> torch.Tensor:
         (p, at), (q, bt) = self._where(a), self._where(b)
+        if not same_look(a, b):
+            raise Unmergeable(f"{name} has another class or other attributes on each path")
         self._meet(a, 0, b)
         self._meet(b, 1, a)
         if not self.start.grad and is_differentiable(a, b):
@@ -280,7 +283,7 @@ class Merge:
             made = self._view(self._export(p, 0, q)[1], at)
         else:
             made = self._either(a, b, p, at, q, bt)
-        self.made[id(a), id(b)] = made
+        self.made[id(a), id(b)] = wear(made, a)
         if not (self._is_its_own(a, 0) and self._is_its_own(b, 1)):
             self._choose(made, a, b)
         return made

@@ -14,6 +14,7 @@ from monograph import compat
 from monograph.capture import blame
 from monograph.capture.arrays import TracedArray
 from monograph.capture.checks import REPLAY
+from monograph.capture.classes import class_of
 from monograph.capture.convert.operators import Operators, State
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions import builtins, iterate
@@ -256,10 +257,9 @@ class RegionOperators(Operators):
         return joined(texts)
 
     def taken(self, shape: Callable[[Any], tuple[Any, ...] | None], subject: Any) -> tuple[Any, ...] | None:
-        kind = builtins.kind_told(subject)
-        if kind is None:
+        if not isinstance(subject, (TracedNumber, TracedText)):
             return shape(subject)
-        seen = StandIn(subject, kind)
+        seen = StandIn(subject, class_of(subject))
         parts = shape(seen)
         return parts and tuple(subject if part is seen else part for part in parts)
 
