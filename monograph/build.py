@@ -41,7 +41,7 @@ from monograph.capture.readset_outside import put_states, states
 from monograph.capture.symbols import Request
 from monograph.config import Options
 from monograph.dispatch import Call, Entry, TraceFailed, plainly
-from monograph.errors import MonographError, Replay, UnsupportedError, WrongPath
+from monograph.errors import CaptureError, MonographError, Replay, UnsupportedError, WrongPath
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.op import Trait
 from monograph.ir.printer import print_graph
@@ -89,6 +89,8 @@ def build(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     try:
         return _build(function, args, kwargs, options, request, told)
     except Exception as error:           # the program for these sizes tells whether the user's code is at fault
+        if isinstance(error, CaptureError) and error.final:
+            raise
         entry = _build(function, args, kwargs, options, NO_SYMBOLS, told)
         entry.fixed = dict.fromkeys(request, f"{type(error).__name__}: {error}")
         return entry

@@ -190,7 +190,7 @@ class Dispatcher:
         except TraceFailed as failed:
             return None, failed
         except CaptureError as error:
-            if self.options.fullgraph:
+            if self.options.fullgraph or error.final:
                 raise
             return None, error
         self.entries = (entry, *self.entries)

@@ -61,6 +61,8 @@ class MonographError(Exception):
 class CaptureError(MonographError):
     """The function could not be captured as one graph."""
 
+    final = False                        # what the call was given is used up: it cannot run in Python either
+
 
 class DataDependentError(CaptureError):
     """Python asked for the value of a traced tensor. `expression` is the source text that asked."""

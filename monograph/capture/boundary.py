@@ -15,6 +15,7 @@ import torch
 from monograph import compat, errors
 from monograph.capture.dims import dim, dims, is_symbolic, key_of
 from monograph.capture.dynamic import site_of
+from monograph.capture.iterators import OneWay
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.number import TracedNumber, number_dtype
 from monograph.capture.regions.errors import Unmergeable
@@ -98,7 +99,7 @@ class Seal:
         if isinstance(leaf, torch.SymInt) or (is_size(leaf) and any(isinstance(size, torch.SymInt) for size in leaf)):
             return Size(dims(leaf) if is_size(leaf) else dim(leaf))
         if not isinstance(leaf, torch.Tensor):
-            return Literal(dim(leaf) if is_symbolic(leaf) else leaf)
+            return Literal(dim(leaf) if is_symbolic(leaf) else OneWay.behind(leaf))
         tracer = self.tracer
         entry = tracer.by_fake.get(id(leaf))
         if entry is None and not isinstance(leaf, compat.FakeTensor):

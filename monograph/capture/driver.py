@@ -27,6 +27,7 @@ from monograph.capture.fn_mode import UserMode
 from monograph.capture.higher_order import uncompiled
 from monograph.capture.identity import asks
 from monograph.capture.inputs import Restart
+from monograph.capture.iterators import OneWay, is_one_way
 from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_requirements
 from monograph.capture.names import Names
 from monograph.capture.plain_ints import plain_ints
@@ -258,6 +259,8 @@ class _Attempt:
                 leaf = self.tracer.enter(leaf, Source("argument", path), Binding("argument", leaf=position, path=path))
             elif type(leaf) is int and (argument_path(self.paths[position]), 0) in self.plan.request:
                 leaf = self._symbol(leaf, position)
+            elif is_one_way(leaf):
+                leaf = OneWay(leaf, "argument")
             given.append(leaf)
             position += len(leaf) if is_size(leaf) else 1
         return pytree.tree_unflatten(given, spec)

@@ -28,6 +28,7 @@ from torch import nn
 from monograph import compat
 from monograph.capture import blame
 from monograph.capture.guards import ABSENT, Fact
+from monograph.capture.iterators import OneWay
 from monograph.capture.readset_code import find_attribute, is_user_class, quote
 from monograph.capture.readset_functions import FunctionReads
 from monograph.capture.readset_hooks import LOCK, Hooks
@@ -100,6 +101,7 @@ class ReadSet:
 
     def existed(self, value: Any) -> bool:
         """Whether a list, dict or object was there before the trace: it is as it was then, writes are taken back."""
+        value = OneWay.behind(value)
         known = self.known.get(id(value))
         if known is None or known[0] is not value or isinstance(value, (tuple, frozenset, *SIMPLE)):
             return False

@@ -59,6 +59,7 @@ class Traced:
         finally:
             self.reads.journal.rollback()
             self.reads.hooks.outside.of_torch.restore()
+            self.reads.hooks.outside.take_back()
         self.reads.hooks.outside.check()
         self.argument_changes = []
         for path, container, old in before:

@@ -36,6 +36,7 @@ from monograph import compat
 from monograph.capture import number_calls
 from monograph.capture.draws import FIRST_TICK, REAL, DefaultGenerator
 from monograph.capture.generators import Generators
+from monograph.capture.iterators import is_one_way, position, refusal
 from monograph.capture.number import TracedNumber
 from monograph.capture.recorder import type_of
 from monograph.errors import UnsupportedError
@@ -119,13 +120,14 @@ class Outside:
         self.tracing = True
         self.stand_ins: dict[int, Any] = {}       # id of a function -> what stands in its place
         self.generators: list[tuple[Any, str, Any]] = []
+        self.drawn: list[tuple[Any, str, Any]] = []          # those that an attempt has drawn from
         self.iterators: list[tuple[Any, str, Any]] = []
         self.of_torch = Generators()
 
     def install(self, replace: Replace) -> None:
         """For one attempt at the trace."""
         self.own, self.used, self.tracing = states(), False, True
-        self.generators.clear()
+        self.drawn = []
         for module, names in NUMBERS.items():
             for name in names:
                 self._put(replace, module, name, self._number)
@@ -282,7 +284,7 @@ class Outside:
         """Note a generator that the program may draw from; of a bound method, the one it belongs to."""
         if isinstance(value, torch.Generator) and not isinstance(value, DefaultGenerator) and value is not REAL:
             self.of_torch.note(value)
-        if isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
+        if is_one_way(value):
             self.iterators.append((value, path, position(value)))
         owner = getattr(value, "__self__", None) if isinstance(value, types.BuiltinMethodType) else value
         if isinstance(owner, (random.Random, np.random.Generator, np.random.RandomState)) and not isinstance(
@@ -290,18 +292,23 @@ class Outside:
                 owner is known for known in (*SHARED, *(generator for generator, _, _ in self.generators))):
             self.generators.append((owner, path, _state(owner)))
 
-    def check(self) -> None:
-        """UnsupportedError where one was drawn from; all are as before."""
+    def take_back(self) -> None:
+        """Generators are as before; UnsupportedError where an iterator is not."""
         drawn = [entry for entry in self.generators if not _equal(_state(entry[0]), entry[2])]
         for owner, _, state in drawn:
             _put_state(owner, state)
+        self.drawn = self.drawn or drawn
         for iterator, path, before in self.iterators:
             if position(iterator) != before:
-                raise UnsupportedError(f"the program advances {path}, a {type(iterator).__name__}",
-                                       why="the trace runs once for many calls, and an iterator cannot be wound back",
-                                       hint="take what it gives before the call and pass it in")
-        if drawn:
-            raise UnsupportedError(f"the program draws from {drawn[0][1]}, a {type(drawn[0][0]).__name__}, and would "
+                error = refusal(path, type(iterator))
+                error.final = True
+                raise error
+
+    def check(self) -> None:
+        """UnsupportedError where a generator was drawn from."""
+        if self.drawn:
+            owner, path, _ = self.drawn[0]
+            raise UnsupportedError(f"the program draws from {path}, a {type(owner).__name__}, and would "
                                    "draw the same at every call", why="the trace runs once for many calls", hint=HINT)
 
 
@@ -319,19 +326,6 @@ def stand_in_class(old: type, make: Callable[..., Any], methods: dict[str, Any])
             return issubclass(other, old)
 
     return Meta(old.__name__, (old,), {**methods, "__module__": old.__module__, "__doc__": old.__doc__})
-
-
-def position(iterator: Any) -> Any:
-    """What changes when an iterator gives something."""
-    if isinstance(iterator, types.GeneratorType):
-        frame = iterator.gi_frame
-        return None if frame is None else (frame.f_lasti, [
-            position(value) if isinstance(value, Iterator) else value for value in frame.f_locals.values()
-            if isinstance(value, (int, float, str, Iterator))])
-    try:
-        return repr(iterator.__reduce__())
-    except (TypeError, RecursionError):
-        return None
 
 
 def stamp(file: Any) -> Any:
