@@ -43,7 +43,7 @@ def put(value):
 
 UNGUARDED = {
     "the processor's clock": (lambda x: x + clock(), lambda: None),
-    "the address of a new object": (lambda x: x + id(object()) % 4096, lambda: None),
+    "the address of a new object": (lambda x: x + id(object()) % (1 << 20), lambda: None),
     "memory behind ctypes": (lambda x: x * number.value, lambda: setattr(number, "value", number.value + 1)),
     "the environment, read by C": (lambda x: x * int(getenv(b"MONOGRAPH_TEST_UNGUARDED") or b"1"), rename),
     "a result": (lambda x: (x + 1, clock()), lambda: None),
