@@ -20,9 +20,16 @@ __all__ = ["is_same", "put_back", "state"]
 NOT_THE_USERS = ("torch", "numpy", "builtins", "collections", "typing", "enum", "abc", __name__.split(".")[0])
 
 
+HOOKED = frozenset({"__getattribute__", "__setattr__"})      # by the trace, for which a branch is no end
+
+
+def attributes(cls: type) -> dict[str, Any]:
+    return {name: entry for name, entry in vars(cls).items() if name not in HOOKED}
+
+
 def state(value: Any) -> Any:
     if isinstance(value, type):
-        return dict(vars(value)) if value.__module__.split(".")[0] not in NOT_THE_USERS else None
+        return attributes(value) if value.__module__.split(".")[0] not in NOT_THE_USERS else None
     if isinstance(value, (bytearray, array.array)):
         return bytes(value)
     if type(value) is np.ndarray:
@@ -40,7 +47,7 @@ def is_same(before: Any, now: Any) -> bool:
 
 def put_back(value: Any, before: Any) -> None:
     if isinstance(value, type):
-        now = dict(vars(value))
+        now = attributes(value)
         for name in now.keys() - before.keys():
             type.__delattr__(value, name)
         for name, entry in before.items():

@@ -148,3 +148,27 @@ def test_what_a_branch_changes(name: str) -> None:
     for sign in (1, -1, 1, -1):
         a = torch.ones(3) * sign
         torch.testing.assert_close(fast(a), function(a), rtol=0, atol=0)
+
+
+def test_a_class_met_in_a_branch_is_no_changed_one():
+    class Config:
+        def __init__(self):
+            self.scale = 3.0
+
+    class Holder:
+        def __init__(self):
+            self.config = Config()
+            self.kind = Config
+
+    holder = Holder()
+
+    def fn(x):
+        if x.sum() > 0:
+            x = x * holder.config.scale
+        return x + 1
+
+    compiled = monograph.compile(fn)
+    for x in (torch.ones(2), -torch.ones(2)):
+        torch.testing.assert_close(compiled(x), fn(x))
+    assert len(compiled.recompiles) == 0
+    assert "__getattribute__" not in vars(Config)
