@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import monograph
+from monograph.capture.regions import whole
 
 FUNCTIONS: dict[str, Any] = {}
 
@@ -150,25 +151,14 @@ def test_what_a_branch_changes(name: str) -> None:
         torch.testing.assert_close(fast(a), function(a), rtol=0, atol=0)
 
 
-def test_a_class_met_in_a_branch_is_no_changed_one():
+def test_a_class_that_the_trace_hooks_is_no_changed_one():
     class Config:
-        def __init__(self):
-            self.scale = 3.0
+        scale = 3.0
 
-    class Holder:
-        def __init__(self):
-            self.config = Config()
-            self.kind = Config
-
-    holder = Holder()
-
-    def fn(x):
-        if x.sum() > 0:
-            x = x * holder.config.scale
-        return x + 1
-
-    compiled = monograph.compile(fn)
-    for x in (torch.ones(2), -torch.ones(2)):
-        torch.testing.assert_close(compiled(x), fn(x))
-    assert len(compiled.recompiles) == 0
-    assert "__getattribute__" not in vars(Config)
+    before = whole.state(Config)
+    Config.__getattribute__ = hook = lambda self, name: object.__getattribute__(self, name)
+    assert whole.is_same(before, whole.state(Config))
+    Config.scale = 4.0
+    assert not whole.is_same(before, whole.state(Config))
+    whole.put_back(Config, before)
+    assert Config.scale == 3.0 and vars(Config)["__getattribute__"] is hook
