@@ -245,10 +245,28 @@ def _quotient(a: Dim, b: Dim) -> Dim:
         exact = _exact(a, b)
         if exact is not None:
             return exact
-    lo, hi = bounds(a)
-    if lo is not None and lo >= 0 and known_lt(a, b):
-        return 0
-    return Quotient(a, b)
+    times = _known_quotient(a, b)
+    return Quotient(a, b) if times is None else times
+
+
+def _known_quotient(a: Dim, b: Dim) -> Dim | None:
+    """How many times `b`, at least 1, goes into `a`, where that can be told: (x * b + r) // b -> x + r // b, which is
+    0 or -1 where the ranges say so."""
+    if not known_le(1, b):
+        return None
+    if isinstance(b, int):
+        return 0 if known_le(0, a) and known_lt(a, b) else None
+    whole: Dim = 0
+    terms, constant = _terms(a)
+    rest: Dim = constant
+    for monomial, coefficient in terms.items():
+        term = coefficient * product(monomial)
+        exact = _exact(term, b)
+        whole, rest = (whole, rest + term) if exact is None else (whole + exact, rest)
+    for times in (0, -1):
+        if known_le(times * b, rest) and known_lt(rest, (times + 1) * b):
+            return whole + times
+    return None
 
 
 def _quotient_by_number(a: Expr, b: int) -> Dim:
@@ -287,10 +305,8 @@ def _remainder(a: Dim, b: Dim) -> Dim:
                 return a % b
     elif known_nonzero(b) and (a == 0 or _exact(a, b) is not None):
         return 0
-    lo, hi = bounds(a)
-    if lo is not None and lo >= 0 and known_lt(a, b):
-        return a
-    return Remainder(a, b)
+    times = _known_quotient(a, b)
+    return Remainder(a, b) if times is None else a - times * b
 
 
 def maximum(*dims: Dim) -> Dim:

@@ -88,3 +88,12 @@ def test_products_of_sizes_have_an_order():
     assert sym.known_lt(t, s * t) and sym.known_le(s + t, s * t) and not sym.known_le(s * t, t)
     assert sym.bounds(s * t - t) == (2, None) and sym.bounds(t * t - 3 * t) == (-2, None)
     assert sym.bounds(Symbol("u", None) * t - t) == (None, None)
+
+
+def test_a_small_negative_number_is_one_short_of_a_multiple():
+    s = Symbol("s", 2)
+    assert (-32 + 0 * s) // (128 * s) == -1 and sym.evaluate((0 * s - 1) % s, {"s": 5}) == 4
+    b = Symbol("b", 2)
+    assert (b * s - 1) // s == b - 1 and (b * s - 1) % s == s - 1
+    assert (s - s * 2) // (3 * s) == -1 and (s - s * 2) % (3 * s) == 2 * s
+    assert isinstance((-3 + 0 * s) // s, sym.Quotient)
