@@ -12,6 +12,7 @@ path. Within a trace the arguments are copies made by tree_unflatten; everything
 
 from __future__ import annotations
 
+import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ import torch
 from monograph.capture.guards import brief
 from monograph.capture.readset import ReadSet
 from monograph.capture.readset_journal import Change, content, put, unchanged
+from monograph.capture.regions.errors import unwind
 
 __all__ = ["Traced"]
 
@@ -46,6 +48,7 @@ class Traced:
         self.reads.messages[:] = [message for message in self.reads.messages if message.once]
         self.reads.written.clear()
         before = [(path, container, content(container)) for path, container in containers((args, kwargs))]
+        handled = sys.exc_info()[1]
         try:
             result = self.function(*args, **kwargs)
             self.lazy = isinstance(result, types.GeneratorType) and not self.reads.existed(result)
@@ -56,6 +59,9 @@ class Traced:
             self.said = len(self.reads.messages)
             ends = self.reads.hooks.outside.of_torch.ends()
             self.drawn = [generator for generator, _ in ends]
+        except BaseException as error:
+            unwind(error, handled)           # what generators write when they end is put back too
+            raise
         finally:
             self.reads.journal.rollback()
             self.reads.hooks.outside.of_torch.restore()

@@ -11,7 +11,8 @@ import traceback
 from types import CodeType
 from typing import Any
 
-__all__ = ["Asked", "Fork", "Numbers", "Seen", "Unmergeable", "Whole", "forget", "let_go", "swallowed"]
+__all__ = ["Asked", "Fork", "Numbers", "Seen", "Unmergeable", "Whole", "forget", "let_go", "swallowed",
+           "unwind"]
 
 
 class _Pending(threading.local):
@@ -34,8 +35,15 @@ def swallowed() -> BaseException | None:
 def let_go(handled: BaseException | None) -> None:
     """The attempt is over: nothing that was raised in it holds the frames that it passed, and the fakes in them.
     `handled` was there before."""
-    pending: list[Any] = [PENDING.error]
+    pending = PENDING.error
     forget()
+    unwind(pending, handled)
+
+
+def unwind(error: BaseException | None, handled: BaseException | None) -> None:
+    """End the frames that `error` passed, and those of what it came from, up to `handled`: with them end generators,
+    whose `finally` runs here."""
+    pending: list[Any] = [error]
     seen = {id(handled)}
     while pending:
         error = pending.pop()

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import operator
+import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,6 +18,8 @@ import torch
 from monograph.capture.convert.operators import State
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions.body import Start
+from monograph.capture.regions.errors import Unmergeable
+from monograph.ir.graph import Graph
 
 if TYPE_CHECKING:
     from monograph.capture.regions.operators import RegionOperators
@@ -79,29 +83,52 @@ def run_counted(operators: RegionOperators, items: Counted, assign: Callable[[An
 def run_stoppable(operators: RegionOperators, items: Iterator[Any], assign: Callable[[Any], None], body: Thunk,
                   state: State, stop: Thunk) -> None:
     """`for` over something of known length that a traced value may end early: the rest nests in a branch."""
-    seen: list[Any] = []
+    _Stoppable(operators, items, assign, body, state, stop).run(0)
 
-    def at(position: int) -> tuple[Any, ...]:
-        while len(seen) <= position:
+
+@dataclass
+class _Stoppable:
+    """Nothing in it leads back to it: with the loop ends what only the loop held, as a generator."""
+
+    operators: RegionOperators
+    items: Iterator[Any]
+    assign: Callable[[Any], None]
+    body: Thunk
+    state: State
+    stop: Thunk
+    seen: list[Any] = field(default_factory=list)
+
+    def at(self, position: int) -> tuple[Any, ...]:
+        while len(self.seen) <= position:
             try:
-                seen.append(next(items))
+                self.seen.append(next(self.items))
             except StopIteration:
                 return ()
-        return (seen[position],)
+        return (self.seen[position],)
 
-    def run(position: int) -> None:
-        while entry := at(position):
-            assign(entry[0])
-            body()
+    def run(self, position: int) -> None:
+        while entry := self.at(position):
+            self.assign(entry[0])
+            self.body()
             position += 1
-            stopped = operators.decide(stop())
+            stopped = self.operators.decide(self.stop())
             if isinstance(stopped, torch.Tensor):
-                operators.branch(stopped, lambda: None, functools.partial(run, position), state)
+                rest = functools.partial(self.rest, position, self.operators.tracer.record.graph)
+                self.operators.branch(stopped, lambda: None, rest, self.state)
                 return
             if stopped:
                 return
 
-    run(0)
+    def rest(self, position: int, outside: Graph) -> None:
+        if self.operators.tracer.record.graph is not outside and _acts_when_left(self.items):
+            raise Unmergeable("a generator that does something when it ends is left in the middle on one path only")
+        self.run(position)
+
+
+def _acts_when_left(items: Iterator[Any]) -> bool:
+    """Whether a generator has a `finally`, `except` or `with`."""
+    return isinstance(items, types.GeneratorType) and any(
+        instruction.opname == "PUSH_EXC_INFO" for instruction in dis.get_instructions(items.gi_code))
 
 
 def peek(tracer: Tracer, test: Callable[[], bool | torch.Tensor], state: State) -> bool | torch.Tensor:

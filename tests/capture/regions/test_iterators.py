@@ -64,3 +64,33 @@ def test_iterators(function: Any) -> None:
             SEEN[:] = before
             torch.testing.assert_close(fast(x), want)
             assert before + left == SEEN
+
+
+NOTES: list[str] = []
+
+
+def test_a_generator_left_in_the_middle_ends_where_the_loop_ends() -> None:
+    def function(x):
+        b = x * 1
+
+        def counting():
+            try:
+                yield x
+                yield x + 1
+            finally:
+                NOTES.append("closed")
+                b.add_(1)
+
+        y = x
+        for g in counting():
+            y = y * g
+            if x.sum() > 0:
+                break
+        NOTES.append("after")
+        return y + b
+
+    fast = monograph.compile(function, backend="reference")
+    for sign in (1, -1, 1, -1):
+        NOTES.clear()
+        x = torch.ones(3) * sign
+        assert torch.equal(fast(x), function(x)) and NOTES == ["closed", "after"] * 2
