@@ -283,7 +283,9 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
     whole = [binding.leaf for binding in _whole(captured) if 0 <= binding.leaf < leaves]
     sizes = _size_facts(captured, fetched, leaves)
     arguments = Arguments(args, kwargs, overlap=overlap, bound=weights, whole=whole,
-                          gradients=_gradients(captured, args, kwargs)[1], sizes=sizes)
+                          gradients=_gradients(captured, args, kwargs)[1], sizes=sizes,
+                          attributes={leaf: found for leaf, found in reads.of_tensors.arguments.items()
+                                      if leaf < leaves})
     guard = generate(others, arguments, weights, labels, fetched, tags.check if tags is not None else None, sizes)
     if captured.classes:
         guard.check = _below_classes(guard.check)

@@ -17,6 +17,7 @@ from typing import Any
 import sympy
 import torch
 import torch._refs.nn.functional  # 2.13, fills the table below
+from torch import _tensor_str
 from torch._C._functorch import maybe_current_level  # 2.13
 from torch._decomp import decomposition_table  # 2.13
 from torch._higher_order_ops.scan import generic_scan  # 2.13
@@ -45,6 +46,7 @@ from torch.utils._sympy.numbers import int_oo  # 2.13
 from torch.utils._sympy.value_ranges import ValueRanges  # 2.13
 
 __all__ = [
+    "print_options", "replace_tensor_text",
     "BatchNorm", "OPS", "is_functorch_tensor", "below_autograd_now", "dispatches", "whole_torch", "DENSE_ONLY",
     "DynamicOutputShapeException", "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "PLAIN_TENSORS",
     "after_optimizer_step", "below_autograd", "class_functions", "composite_kernel",
@@ -641,3 +643,19 @@ DENSE_ONLY = frozenset({
     "aten._embedding_bag.default", "aten._embedding_bag_forward_only.default", "aten._pdist_forward.default",
     "aten._cdist_forward.default",
 })
+
+
+def print_options() -> dict[str, object]:
+    """How torch writes tensors: what `torch.set_printoptions` sets."""
+    return dict(vars(_tensor_str.PRINT_OPTS))       # 2.13
+
+
+def replace_tensor_text(replace: Callable[[Any, str, Any], None], heard: Callable[[], None]) -> None:
+    """By `replace(module, name, function)`, let `heard()` be called whenever a tensor is written as text."""
+    before = _tensor_str._str                       # 2.13
+
+    def text(*args: Any, **kwargs: Any) -> str:
+        heard()
+        return before(*args, **kwargs)
+
+    replace(_tensor_str, "_str", text)

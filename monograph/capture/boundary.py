@@ -107,6 +107,10 @@ class Seal:
             entry = tracer.by_real[id(leaf)]
         if entry is not None:
             return InputItself(tracer.identity(entry))
+        if id(leaf) in tracer.marked:
+            raise errors.UnsupportedError(f"a result has the attribute {tracer.marked[id(leaf)][1]}, which the program "
+                                          "sets", loc=tracer.record.loc, why="nothing would set it in later calls",
+                                          hint="set it on what the call returns")
         number = numbers.setdefault(id(leaf), len(numbers))
         own = self.place(leaf, number)
         storage, layout = tracer.memory.of(leaf), Layout.of(leaf)

@@ -35,6 +35,7 @@ class Generators:
     def __init__(self) -> None:
         self.known: dict[int, torch.Generator] = {}
         self.before: dict[int, torch.Tensor] = {}
+        self.seeds: dict[int, int] = {}
         self.start: dict[int, torch.Tensor] = {}
 
     def note(self, generator: torch.Generator) -> None:
@@ -42,6 +43,7 @@ class Generators:
         if id(generator) not in self.known:
             self.known[id(generator)] = generator
             self.before[id(generator)] = generator.get_state()
+            self.seeds[id(generator)] = generator.initial_seed()
 
     def restore(self) -> None:
         """All are as they were before the trace."""

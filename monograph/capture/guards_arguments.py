@@ -18,7 +18,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph import compat
-from monograph.capture.guards import BY_VALUE, Free, TensorFacts, Text, brief, plain_conditions, same
+from monograph.capture.guards import ABSENT, BY_VALUE, Free, TensorFacts, Text, brief, plain_conditions, same
 from monograph.capture.guards_sizes import SizeFacts
 
 __all__ = ["Arguments", "overlap_pattern"]
@@ -32,12 +32,13 @@ class Arguments:
     them). A program made for tensors that do share memory reads one through the other, and always needs the check.
     `bound` are the tensors beside the arguments that it reads. `whole`: leaves of whose storage it sees all.
     `gradients`: leaves whose `.grad` it read, and what that was. `sizes`: what it takes for granted of sizes that
-    are symbols."""
+    are symbols. `attributes`: those of the user's on tensors that it read, ABSENT where there were none."""
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, overlap: bool = True,
         bound: Sequence[torch.Tensor] = (), whole: Sequence[int] = (),
         gradients: Mapping[int, torch.Tensor | None] | None = None, sizes: SizeFacts | None = None,
+        attributes: Mapping[int, Mapping[str, Any]] | None = None,
     ) -> None:
         self.leaves: list[str] = []              # names of the leaves in the generated text
         self.values: list[Any] = []
@@ -49,6 +50,7 @@ class Arguments:
         self.whole = list(whole)
         self.gradients = dict(gradients or {})
         self.sizes = sizes
+        self.attributes = dict(attributes or {})
         self.tensors: TensorFacts | None = None
         self.distinct: list[int] = []            # leaves that are tensors, each object once (what torch's check takes)
         self.pattern: list[Any] = []
@@ -119,6 +121,8 @@ class Arguments:
         text.require(plain_conditions([self.leaves[i] for i in once], [self.values[i] for i in once], text))
         text.require([f"{text.name(self.tensors.check)}({', '.join(self.leaves[i] for i in once)})"])
         text.require([f"{self.leaves[i]}.grad is {text.name(gradient)}" for i, gradient in self.gradients.items()])
+        text.require([f"same({self.leaves[i]}.__dict__.get({name!r}, {text.name(ABSENT)}), {text.name(value)})"
+                      for i, found in self.attributes.items() for name, value in found.items()])
         text.require([f"{text.name(compat.storage_size)}({self.leaves[i]}) == {compat.storage_size(self.values[i])}"
                       for i in self.whole])
         self.pattern = overlap_pattern(tensors, self.bound)
@@ -151,6 +155,8 @@ class Arguments:
             now = [leaf for leaf, then in zip(leaves, self.values) if isinstance(then, torch.Tensor)]
             found += [f"gradient of {self.paths[i]}" for i, gradient in self.gradients.items()
                       if isinstance(leaves[i], torch.Tensor) and leaves[i].grad is not gradient]
+            found += [f"{self.paths[i]}.{name}" for i, read in self.attributes.items() for name, value in read.items()
+                      if not same(leaves[i].__dict__.get(name, ABSENT), value)]
             if not found and all(isinstance(value, torch.Tensor) for value in now):
                 found += self._relations(now)
         return found

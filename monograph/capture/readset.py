@@ -34,6 +34,8 @@ from monograph.capture.readset_functions import FunctionReads
 from monograph.capture.readset_hooks import LOCK, Hooks
 from monograph.capture.readset_journal import Change, Journal
 from monograph.capture.readset_messages import Message
+from monograph.capture.readset_modules import ModuleReads
+from monograph.capture.readset_tensors import TensorReads
 from monograph.capture.readset_values import SIMPLE, ValueReads
 from monograph.capture.tree import holds
 from monograph.source import SourceLoc
@@ -44,6 +46,7 @@ MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 UNSEEN = frozenset({"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__firstlineno__"})
 HOOK_TABLES = frozenset(key for key in nn.Module().__dict__ if key.endswith("_hooks"))
 CONSTRUCTORS = ("__new__", "__init__", "__post_init__", "__call__", "__enter__", "__exit__")
+DATA = (*SIMPLE, list, dict, set, tuple, torch.Tensor)
 DERIVATIVES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")     # torch calls them, no code names them
 
 
@@ -56,6 +59,8 @@ class ReadSet:
         self.known: dict[int, tuple[Any, str]] = {}
         self.journal = Journal()
         self.functions = FunctionReads(self)
+        self.modules = ModuleReads(self)
+        self.of_tensors = TensorReads(self)
         self.values = ValueReads(self)
         self.hooks = Hooks(self.read, self.absent, self.write, self.environment, self.listens, self.told)
         self.messages: list[Message] = []          # printed and warned by user code, in order
@@ -73,6 +78,8 @@ class ReadSet:
             self.hooks.watch_again()
             self.hooks.watch_environment()
             self.hooks.watch_outside()
+            self.hooks.watch_modules(self.modules)
+            self.hooks.watch_tensors(self.of_tensors)
             self.hooks.watch_messages(self.messages)
             self.reach(self.root, "")
             for argument in self.arguments:
@@ -165,6 +172,7 @@ class ReadSet:
     def settle(self, changes: Iterable[Change]) -> None:
         """At the end of an attempt: of what was written and has not changed, the journal cannot tell; so it must be
         what it is."""
+        self.of_tensors.settle()
         changed = {(id(change.container), change.key) for change in changes}
         for (_, name), instance in self.written.items():
             if not any((id(table), name) in changed for table in self._tables(instance)):
@@ -250,8 +258,10 @@ class ReadSet:
 
     def _computed(self, key: Any, instance: Any, name: str, value: Any, path: str) -> None:
         """Made by `__slots__`, `__getattr__` or `__getattribute__`: ask the object again, where the answer is plain."""
-        if isinstance(value, SIMPLE):
+        found = find_attribute(type(instance), name)
+        if isinstance(value, SIMPLE) or found is not None and isinstance(found[1], types.MemberDescriptorType):
             self.facts[key] = Fact(path, f"{{0}}.{name}", (instance,), "same", value)
+            self.reach(value, path)
 
     def class_attribute(self, cls: type, name: str) -> None:
         """The attribute `name` of a class, found along its bases."""
@@ -309,6 +319,8 @@ class ReadSet:
             self.values.read(value, path)
         if isinstance(value, type):
             self._class(value, path)
+        elif isinstance(value, types.ModuleType):
+            self.modules.watch(value)
         elif is_user_class(type(value)):
             self._instance(value, path)
 
@@ -355,6 +367,10 @@ class ReadSet:
                     for name in entry.__dict__.keys() - UNSEEN:
                         self.class_attribute(cls, name)
         elif is_user_class(cls):
+            for entry in filter(is_user_class, cls.__mro__):        # what is read of a class cannot be seen
+                for name, raw in list(entry.__dict__.items()):
+                    if name[:2] != "__" and isinstance(raw, DATA):
+                        self.class_attribute(cls, name)
             for name in DERIVATIVES if issubclass(cls, torch.autograd.Function) else CONSTRUCTORS:
                 found = find_attribute(cls, name)
                 if found is not None and is_user_class(found[0]):

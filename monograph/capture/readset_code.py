@@ -1,8 +1,9 @@
 """What Python code may read, found without running it.
 
-    Names ::= globals: name*  chains: (name, attribute+)*  stored: name*  fresh: name*
+    Names ::= globals: name*  chains: (name, attribute+)*  stored: name*  fresh: name*  bare: name*
 
-`fresh` are the globals that the code always stores before it reads them: what they were does not matter.
+`bare` are the globals that are read as a whole somewhere, not to take an attribute of. `fresh` are those that the
+code always stores before it reads them: what they were does not matter.
 
 `torch.nn.functional.relu` is the chain (torch, (nn, functional, relu)). Names of nested functions are
 included: they run, when they run, on the same globals.
@@ -46,6 +47,7 @@ class Names:
     chains: tuple[tuple[str, tuple[str, ...]], ...]
     stored: frozenset[str]
     fresh: frozenset[str] = frozenset()
+    bare: frozenset[str] = frozenset()
 
 
 _names: dict[int, tuple[types.CodeType, Names]] = {}     # by identity: code objects hash by their whole content
@@ -64,6 +66,7 @@ def _scan(code: types.CodeType) -> Names:
     chains: dict[tuple[str, tuple[str, ...]], None] = {}
     stored: set[str] = set()
     fresh: set[str] = set()
+    bare: set[str] = set()
     straight = True                          # no jump so far
     root, attributes = "", []
     for operation, argument in _instructions(code.co_code):
@@ -73,6 +76,8 @@ def _scan(code: types.CodeType) -> Names:
             continue
         if root and attributes:
             chains[root, tuple(attributes)] = None
+        elif root:
+            bare.add(root)
         root, attributes = "", []
         if operation == LOAD:
             root = code.co_names[argument >> LOAD_SHIFT]
@@ -88,7 +93,8 @@ def _scan(code: types.CodeType) -> Names:
             loaded.update(dict.fromkeys(inner.globals))
             chains.update(dict.fromkeys(inner.chains))
             stored |= inner.stored
-    return Names(tuple(loaded), tuple(chains), frozenset(stored), frozenset(fresh))
+            bare |= inner.bare
+    return Names(tuple(loaded), tuple(chains), frozenset(stored), frozenset(fresh), frozenset(bare))
 
 
 def _instructions(raw: bytes) -> Iterator[tuple[int, int]]:

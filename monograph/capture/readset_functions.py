@@ -16,6 +16,7 @@ from monograph.capture.classes import Type
 from monograph.capture.conversions import original
 from monograph.capture.guards import Fact
 from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, names, quote
+from monograph.capture.readset_modules import settled
 
 if TYPE_CHECKING:
     from monograph.capture.readset import ReadSet
@@ -73,19 +74,24 @@ class FunctionReads:
                 self.read_global(table, name)
         if "type" in found.globals and "type" not in table:
             self.reads.hooks.lend(table, "type", Type)
+        for name in found.bare:              # handed on: who knows what is read of it
+            if isinstance(table.get(name), types.ModuleType):
+                self.reads.reach(table[name], name)
+        self.reads.modules.looked_up(found, table)
         for root, attributes in found.chains:
             if root in table and root not in found.fresh:
                 self._chain(table[root], root, attributes)
         for name in found.stored:
             self.reads.journal.watch_global(table, name, f"global {name}")
 
-    def read_global(self, table: dict[str, Any], name: str) -> None:
+    def read_global(self, table: dict[str, Any], name: str, path: str = "") -> None:
         key = ("global", id(table), name)
         if key not in self.reads.facts:
-            value = table[name]
-            self.reads.facts[key] = Fact(
-                f"global {name}", f"{{0}}[{quote(name)}]", (table,), "same", value, settled(table))
-            self.reads.reach(value, name)
+            value = not_lent(table[name])
+            self.reads.facts[key] = Fact(path or f"global {name}", f"{{0}}[{quote(name)}]", (table,), "same", value,
+                                         settled(table))
+            if not isinstance(value, types.ModuleType) or path:
+                self.reads.reach(value, path or name)
             self.reads.hooks.stand_in(table, name)
 
     def _computed(self, module: types.ModuleType, name: str, path: str) -> None:
@@ -101,6 +107,9 @@ class FunctionReads:
         for name in attributes:
             if isinstance(value, types.ModuleType):
                 table = vars(value)
+                if name == "__dict__":
+                    self.reads.modules.all(table, path)
+                    return
                 if name not in table:
                     self._computed(value, name, f"{path}.{name}")
                     return
@@ -115,8 +124,3 @@ class FunctionReads:
                 value = found[1] if found else None
             else:
                 return
-
-
-def settled(table: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    """The globals of a module, to be watched unless every statement of a script changes them."""
-    return () if table.get("__name__") == "__main__" else (table,)

@@ -15,15 +15,21 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from threading import get_ident  # by a name of our own: that of `threading` is watched too
+from sys import _getframe  # by names of our own: modules are what is watched
+from threading import get_ident
 from typing import Any
 
+import torch
+
+from monograph import compat
 from monograph.capture.draws import DefaultGenerator
 from monograph.capture.guards import ABSENT
 from monograph.capture.readset_code import is_standard_file, is_user_file
 from monograph.capture.readset_logging import Logged, Stream, keep_enabled, keep_log
 from monograph.capture.readset_messages import Message, frozen, keep_print, keep_warn
+from monograph.capture.readset_modules import ModuleReads
 from monograph.capture.readset_outside import Outside
+from monograph.capture.readset_tensors import TensorReads
 
 __all__ = ["LOCK", "Hooks"]
 
@@ -58,6 +64,7 @@ class Hooks:
         self.watched: dict[type, None] = {}
         self.replaced: list[tuple[Any, str, Any]] = []
         self.lent: dict[tuple[int, str], tuple[dict[str, Any], Any, Any]] = {}     # of globals: what is there, stand-in
+        self.modules: ModuleReads | None = None
         self.outside = Outside(self._user_frame, told)
 
     def watch(self, cls: type) -> None:
@@ -85,6 +92,16 @@ class Hooks:
         self.outside.install(self._replace)
         for (_, name), (table, before, made) in self.lent.items():       # of an earlier attempt, which looked at them
             table[name] = self.outside.stand_ins.get(id(before), made)
+
+    def watch_modules(self, modules: ModuleReads) -> None:
+        modules.install(self._replace)
+        self.modules = modules
+
+    def watch_tensors(self, tensors: TensorReads) -> None:
+        self._patch(torch.Tensor, "__getattr__", lambda tensor, name: tensors.getattr(tensor, name, _getframe(1)))
+        self._patch(torch.Tensor, "__setattr__",
+                    lambda tensor, name, value: tensors.setattr(tensor, name, value, _getframe(1)))
+        compat.replace_tensor_text(self._replace, tensors.written)
 
     def stand_in(self, table: dict[str, Any], name: str) -> None:
         """Let the global `name` be what stands in place of a clock or random function, if it is one."""
@@ -133,6 +150,8 @@ class Hooks:
     def uninstall(self) -> None:
         self.outside.tracing = False
         self.outside.tracer = None           # whose fakes end with the trace
+        if self.modules is not None:
+            self.modules.uninstall()
         for (_, name), (table, before, _) in self.lent.items():
             if before is ABSENT:
                 del table[name]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import builtins
 import datetime
 import functools
+import gc
 import io
 import math
 import os
@@ -84,9 +85,11 @@ FACTS: dict[types.ModuleType, tuple[str, ...]] = {
     os.path: ("exists", "isfile", "isdir", "getsize", "getmtime"),
     threading: ("get_ident", "get_native_id", "active_count"),
     socket: ("gethostname",),
-    sys: ("getrecursionlimit",),
-    torch: ("get_num_threads", "get_num_interop_threads"),
-    np: ("geterr",),
+    sys: ("getrecursionlimit", "getswitchinterval"),
+    gc: ("isenabled", "get_threshold"),
+    torch: ("get_num_threads", "get_num_interop_threads", "get_float32_matmul_precision",
+            "get_deterministic_debug_mode", "is_warn_always_enabled"),
+    np: ("geterr", "get_printoptions"),
 }
 SYSTEM = random.SystemRandom
 SHARED = (random.random.__self__, np.random.rand.__self__)      # type: ignore[attr-defined]

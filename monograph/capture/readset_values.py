@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import array
 import contextvars
+import decimal
 import functools
+import io
+import sys
 import threading
 import types
 import weakref
 from collections import ChainMap, OrderedDict, UserDict, UserList, deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +28,7 @@ __all__ = ["SIMPLE", "ValueReads"]
 
 CACHED = type(functools.lru_cache(len))
 LONGEST = 1 << 16      # of lists and dicts of numbers and texts, which are compared as a whole
-LONG = 4096        # other containers longer (arrays: of more bytes) than this are compared by identity and length only
+LONG = 4096        # other containers longer than this are compared by identity and length only
 NAMESPACES = (types.SimpleNamespace, argparse.Namespace, UserDict, UserList, ChainMap)
 SIMPLE = (int, float, bool, str, bytes, complex, type(None), torch.Size, torch.dtype, torch.device)
 
@@ -58,13 +62,23 @@ class ValueReads:
                 f"context variable {value.name}", "{0}.get({1})", (value, ABSENT), "same", value.get(ABSENT))
         elif isinstance(value, (dict, list, tuple, set, frozenset, deque)):
             self._container(value, path)
-        elif isinstance(value, np.ndarray) and value.nbytes <= LONG and not value.dtype.hasobject:
+        elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
             self.facts["array", id(value)] = Fact(
                 f"content of {path}", "{0}.tobytes() == {1}", (value, value.tobytes()))
-        elif isinstance(value, (bytearray, memoryview, array.array)) and memoryview(value).nbytes <= LONG:
+            self.settings("how numpy writes arrays", np.get_printoptions)
+        elif isinstance(value, (io.StringIO, io.BytesIO)):
+            self.facts["stream", id(value)] = Fact(f"content of {path}", "({0}.getvalue(), {0}.tell()) == {1}",
+                                                   (value, (value.getvalue(), value.tell())))
+        elif value is decimal or value is decimal.Decimal or value is decimal.getcontext:
+            self.settings("the decimal context", decimal_settings)
+        elif isinstance(value, (bytearray, memoryview, array.array)):
             self.facts["array", id(value)] = Fact(f"content of {path}", "bytes({0}) == {1}", (value, bytes(value)))
         elif isinstance(value, NAMESPACES):
             self.namespace(value, path)
+
+    def settings(self, label: str, read: Callable[[], Any]) -> None:
+        """Note what `read()` gives."""
+        self.facts.setdefault(("settings", label), Fact(label, "{0}() == {1}", (read, read())))
 
     def namespace(self, value: Any, path: str) -> None:
         """An object of the standard library's that is its attributes: all are noted, for reads cannot be seen."""
@@ -96,6 +110,12 @@ class ValueReads:
     def _container(self, value: Any, path: str) -> None:
         """Content facts. Tuples cannot change, but what they hold can."""
         kind = type(value)
+        if value is sys.modules:             # which grows with every import, while tracing too
+            for name, module in list(value.items()):
+                self.facts["item", id(value), name] = Fact(
+                    f"module {name}", "{0}.get({1})", (value, name), "same", module, (value,))
+                self.reads.reach(module, name)
+            return
         if kind in (list, set, deque) or isinstance(value, dict):
             self.reads.journal.watch(value, path)
         if LONG < len(value) <= LONGEST and type(value) in (list, dict) and all(
@@ -135,3 +155,10 @@ class ValueReads:
             objects = (value, key, dict.__getitem__)
             self.facts["item", id(value), key] = Fact(label, get, objects, "same", entry, (value,))
             self.reads.reach(entry, label)
+
+
+def decimal_settings() -> tuple[Any, ...]:
+    """What decides how decimals are computed; flags that a computation raises left out."""
+    context = decimal.getcontext()
+    return (context.prec, context.rounding, context.Emin, context.Emax, context.capitals, context.clamp,
+            tuple(context.traps.values()))
