@@ -17,8 +17,9 @@ __all__ = ["OneWay", "is_one_way", "position", "refusal"]
 
 
 def is_one_way(value: Any) -> bool:
-    """Whether a value is an iterator whose state is not attributes of the user's."""
-    return isinstance(value, Iterator) and not is_user_class(type(value)) and not isinstance(value, OneWay)
+    """Whether a value is an iterator whose state is not attributes of the user's; a closed file gives nothing."""
+    return (type(value) is not OneWay and isinstance(value, Iterator) and not is_user_class(type(value))
+            and getattr(value, "closed", False) is not True)
 
 
 def refusal(path: str, kind: type) -> UnsupportedError:
