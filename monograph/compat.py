@@ -62,7 +62,7 @@ __all__ = [
     "schema_arguments", "set_grad_enabled", "set_version", "dims_of", "size_expression", "size_hint",
     "size_replacements", "storage_address", "storage_id",
     "storage_reference", "storage_size", "suggest_memory_format", "symbolic_fake_mode",
-    "symbolic_size", "tensor_guards", "version", "without_onednn", "without_saved_tensor_hooks",
+    "listing_fakes", "symbolic_size", "tensor_guards", "version", "without_onednn", "without_saved_tensor_hooks",
 ]
 
 
@@ -418,6 +418,22 @@ def symbolic_fake_mode(asked: Callable[[Any], None], cached: bool, general: bool
     mode = FakeTensorMode(shape_env=_Sizes(asked, general))
     mode.cache_enabled = mode.cache_enabled and cached    # 2.13
     return mode
+
+
+@contextlib.contextmanager
+def listing_fakes(mode: Any, answer: Callable[[Any], Any]) -> Iterator[None]:
+    """Inside, `answer` is asked first what `x.tolist()` is, of fakes of `mode`; it may say NotImplemented."""
+    before = FakeTensor.tolist    # 2.13
+
+    def tolist(self: Any) -> Any:
+        found = answer(self) if self.fake_mode is mode else NotImplemented
+        return before(self) if found is NotImplemented else found
+
+    FakeTensor.tolist = tolist
+    try:
+        yield
+    finally:
+        FakeTensor.tolist = before
 
 
 def symbolic_size(mode: Any, name: str, value: int, lo: int, hi: int | None, dim: Any, own: bool = False) -> Any:

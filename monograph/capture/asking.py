@@ -199,9 +199,9 @@ class Asking:
         """A fake whose storage holds `value`; `frozen`: as `Storage` has it."""
         self.memory.add(fake, value).frozen = frozen
 
-    def traced(self, size: torch.SymInt) -> TracedNumber:
-        """A size that only the run knows as a traced integer."""
-        return TracedNumber(self, self.number_tensor(size))      # type: ignore[arg-type]
+    def traced(self, number: Any) -> TracedNumber:
+        """A number, traced or not, or a size as a traced number."""
+        return TracedNumber(self, self.number_tensor(number))      # type: ignore[arg-type]
 
     def size(self, number: TracedNumber) -> Any:
         """A traced number as torch functions take it that want no tensor: an integer as a symbol where that can be."""

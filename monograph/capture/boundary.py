@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph import compat, errors
+from monograph.capture.counted import TracedList
 from monograph.capture.dims import dim, dims, is_symbolic, key_of
 from monograph.capture.dynamic import site_of
 from monograph.capture.iterators import OneWay
@@ -94,6 +95,8 @@ class Seal:
     # -- results -----------------------------------------------------------------------
 
     def result(self, leaf: Any, numbers: dict[int, int]) -> Result:
+        if isinstance(leaf, TracedList):
+            leaf.give_up()
         if isinstance(leaf, TracedNumber):
             return Number(self.output(self._number(leaf.tensor), ()))
         if isinstance(leaf, torch.SymInt) or (is_size(leaf) and any(isinstance(size, torch.SymInt) for size in leaf)):

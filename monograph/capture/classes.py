@@ -23,6 +23,7 @@ import torch
 from monograph import compat, errors
 from monograph.capture.arrays import TracedArray
 from monograph.capture.blame import is_user_code
+from monograph.capture.counted import TracedList
 from monograph.capture.guards import same
 from monograph.capture.number import TracedNumber
 from monograph.capture.plain_ints import KINDS
@@ -39,7 +40,7 @@ def class_of(value: Any) -> type:
     kind = type(value)
     if issubclass(kind, compat.FakeTensor):
         return _class_of_fake(value)
-    if issubclass(kind, TracedNumber):
+    if issubclass(kind, (TracedNumber, TracedList)):
         return value.kind                # type: ignore[no-any-return]
     if issubclass(kind, TracedText):
         return str

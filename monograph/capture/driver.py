@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -23,6 +24,7 @@ from monograph.capture.checks import checks_of_values
 from monograph.capture.classes import told_classes
 from monograph.capture.conversions import Conversions
 from monograph.capture.convert.operators import entered
+from monograph.capture.counted import listed
 from monograph.capture.fn_mode import UserMode
 from monograph.capture.higher_order import uncompiled
 from monograph.capture.identity import asks
@@ -212,6 +214,7 @@ class _Attempt:
                 stack.enter_context(uncompiled())
                 stack.enter_context(tracer.backward_hooks.watching())
                 stack.enter_context(plain_ints())
+                stack.enter_context(compat.listing_fakes(tracer.mode, functools.partial(listed, tracer)))
                 stack.enter_context(tracer.identities.hashing())
                 stack.enter_context(told_classes())
                 for hook in self.hooks:

@@ -14,7 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
-from monograph.capture import blame, classes, dynamic, handlers, higher_order, packed, value_checks
+from monograph.capture import blame, classes, counted, dynamic, handlers, higher_order, packed, value_checks
 from monograph.capture.arrays import TracedArray, as_tensors
 from monograph.capture.attributes import attribute
 from monograph.capture.draws import REAL, DefaultGenerator
@@ -95,6 +95,11 @@ class UserMode(TorchFunctionMode):
             return call_whole(self.tracer, func, str(func), args, kwargs)
         if func is Tensor.tolist:
             return self.tolist(args[0])
+        if func in counted.FUNCTIONS and any(isinstance(x, counted.TracedList) for x in (*args, *kwargs.values())):
+            with self:
+                found = counted.call(self.tracer, func, args, kwargs)
+            if found is not NotImplemented:
+                return found
         if func is Tensor.unbind:
             self.tracer.convert_loop(args[0])
         if func in packed.PACKED:

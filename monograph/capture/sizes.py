@@ -188,12 +188,12 @@ class _Numbers:
 
     def of(self, value: Value) -> Dim | None:
         """None where the very number is needed."""
-        known = self.tracer.sizes.dims
-        if value not in known:
-            known[value] = found = self._computed(value)
+        known, key = self.tracer.sizes.dims, self.tracer.sizes.alike.number(value)
+        if key not in known:
+            known[key] = found = self._computed(value)
             if found is None:
-                known[value] = self._told(value)
-        return known[value]
+                known[key] = self._told(value)
+        return known[key]
 
     def _computed(self, value: Value) -> Dim | None:
         node = value.node

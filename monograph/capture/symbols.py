@@ -24,7 +24,6 @@ from monograph.capture import blame
 from monograph.capture.alike import Alike
 from monograph.capture.dims import Condition, Relation, condition, key_of, of_sympy, size_of
 from monograph.ir import symbolic
-from monograph.ir.graph import Value
 from monograph.ir.symbolic import Dim, Symbol
 from monograph.source import SourceLoc
 
@@ -75,9 +74,10 @@ class Sizes:
     results: dict[Any, Any] = field(default_factory=dict)        # what results of ops look like, for `fake_memo`
     answers: list[tuple[Any, SourceLoc | None]] = field(default_factory=list)
     told: dict[str, Origin] = field(default_factory=dict)         # where symbols were made that values tell
-    dims: dict[Value, Dim] = field(default_factory=dict)          # numbers of the program that sizes were made of
+    dims: dict[int, Dim] = field(default_factory=dict)            # numbers, by `alike`, that sizes were made of
     counts: dict[Any, Dim] = field(default_factory=dict)          # mask, as `alike` numbers it -> its true elements
     fixed_counts: dict[Any, int] = field(default_factory=dict)    # the same where the program is for that number
+    sums: dict[str, tuple[Any, Any]] = field(default_factory=dict)     # symbol -> its sum over a loop, and the trips
     local: set[str] = field(default_factory=set)                  # symbols that a value in a branch or loop tells
     alike: Alike = field(default_factory=Alike)
     asserting: bool = False                                       # eager raises where what is asked is not so
@@ -120,6 +120,10 @@ class Sizes:
     def is_told(self, size: Any) -> bool:
         """Whether values of the program decide a size."""
         return isinstance(size, torch.SymInt) and not self.told.keys().isdisjoint(symbolic.free_symbols(key_of(size)))
+
+    def names_of(self, size: Any) -> set[str]:
+        """The symbols in a size."""
+        return symbolic.free_symbols(key_of(size)) if isinstance(size, (int, torch.SymInt)) else set()
 
     @contextmanager
     def scope(self) -> Iterator[None]:

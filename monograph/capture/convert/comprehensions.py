@@ -42,7 +42,8 @@ def convert(inside: Expressions, node: Comprehension) -> ast.expr:
         return _native(inside, node)
     name = inside.name({ast.ListComp: "listcomp", ast.SetComp: "setcomp", ast.DictComp: "dictcomp"}[type(node)])
     items = inside.visit(node.generators[0].iter)
-    body = [syntax.assign(OUT, _empty(node), node), *_loops(node, _add(node)), syntax.returned(load(OUT), node)]
+    result = operator("grown", [load(OUT)], node) if isinstance(node, ast.ListComp) else load(OUT)
+    body = [syntax.assign(OUT, _empty(node), node), *_loops(node, _add(node)), syntax.returned(result, node)]
     _define(inside, name, node, body)
     return syntax.call(load(name), [items], node)
 
@@ -149,7 +150,7 @@ def _loops(node: Comprehension, innermost: Block) -> Block:
 
 def _empty(node: Comprehension) -> ast.expr:
     if isinstance(node, ast.ListComp):
-        return at(ast.List([], ast.Load()), node)
+        return operator("grow", [], node)
     if isinstance(node, ast.DictComp):
         return at(ast.Dict([], []), node)
     return syntax.support("empty_set", [], node)

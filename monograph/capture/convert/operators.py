@@ -93,6 +93,13 @@ class Operators:
             if stop is not None and stop():
                 break
 
+    def grow(self) -> list[Any]:
+        """The list that a comprehension is to fill, and at its end `grown` what it is."""
+        return []
+
+    def grown(self, made: list[Any]) -> Any:
+        return made
+
     def and_(self, first: Any, *rest: Thunk) -> Any:
         value = first
         for thunk in rest:

@@ -14,8 +14,10 @@ import torch
 
 from monograph.capture.arrays import TracedArray
 from monograph.capture.classes import class_of
+from monograph.capture.counted import Counted, TracedList
+from monograph.capture.dims import key_of
 from monograph.capture.number import TracedNumber
-from monograph.capture.regions.iterate import Counted, TracedRange
+from monograph.capture.regions.iterate import TracedRange, counted
 from monograph.capture.text import Piece, TracedText
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def _bool(operators: RegionOperators, *args: Any) -> Any:
 
 
 def _len(operators: RegionOperators, value: Any) -> Any:
-    return value.count if isinstance(value, Counted) else len(value)
+    return value.length if isinstance(value, Counted) else len(value)
 
 
 def _range(operators: RegionOperators, *args: Any) -> Any:
@@ -96,22 +98,31 @@ def _range(operators: RegionOperators, *args: Any) -> Any:
 
 
 def _enumerate(operators: RegionOperators, items: Any, start: int = 0) -> Any:
-    if not isinstance(items, Counted):
+    found = counted(operators.tracer, items)
+    if found is None:
         return enumerate(items, start)
-    return Counted(items.count, lambda index: (start + index, items.item(index)))
+    return Counted(found.length, lambda index: (start + index, found.item(index)))
 
 
 def _reversed(operators: RegionOperators, items: Any) -> Any:
-    if not isinstance(items, Counted):
+    found = counted(operators.tracer, items)
+    if found is None:
         return reversed(items)
-    return Counted(items.count, lambda index: items.item(items.count - 1 - index))
+    return Counted(found.length, lambda index: found.item(found.length - 1 - index))
 
 
 def _zip(operators: RegionOperators, *items: Any, **options: Any) -> Any:
-    if not items or not all(isinstance(entry, Counted) for entry in items) or options:
+    found = [each for each in (counted(operators.tracer, entry) for entry in items) if each is not None]
+    if len(found) != len(items) or not found or options:
         return zip(*items, **options)
-    return Counted(_extreme(operators, "min", *(entry.count for entry in items)),
-                   lambda index: tuple(entry.item(index) for entry in items))
+    lengths = [entry.length for entry in found]
+    same = all(length is lengths[0] or (_size(length) or "") == _size(lengths[0]) for length in lengths)
+    return Counted(lengths[0] if same else _extreme(operators, "min", *map(operators.tracer.traced, lengths)),
+                   lambda index: tuple(entry.item(index) for entry in found))
+
+
+def _size(length: Any) -> Any:
+    return key_of(length) if isinstance(length, (int, torch.SymInt)) else None
 
 
 def _any(operators: RegionOperators, items: Any) -> Any:
@@ -171,7 +182,7 @@ def _max(operators: RegionOperators, *args: Any, **options: Any) -> Any:
 
 
 def _isinstance(operators: RegionOperators, value: Any, kinds: Any) -> bool:
-    if isinstance(value, (TracedNumber, TracedText)):
+    if isinstance(value, (TracedNumber, TracedText, TracedList)):
         return isinstance(class_of(value)(), kinds)
     return isinstance(value, kinds)
 

@@ -1,13 +1,12 @@
 """What `for` means over traced things, and asking a loop's test without leaving a trace.
 
-    Counted ::= count (a traced number)  item(index)          range(n) and what is built on it
+A comprehension over something counted (`collect`) writes its entries side by side into a buffer made before the loop.
 """
 
 from __future__ import annotations
 
 import dis
 import functools
-import operator
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,30 +15,23 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph.capture.convert.operators import State
+from monograph.capture.counted import Collected, Counted
+from monograph.capture.dims import key_of
+from monograph.capture.layout import Layout
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions.body import Start
 from monograph.capture.regions.errors import Unmergeable
-from monograph.ir.graph import Graph
+from monograph.ir import symbolic
+from monograph.ir.graph import Graph, Value
+from monograph.ir.types import TensorType
 
 if TYPE_CHECKING:
     from monograph.capture.regions.operators import RegionOperators
     from monograph.capture.tracer import Tracer
 
-__all__ = ["Counted", "TracedRange", "counted", "peek", "run_counted", "run_stoppable"]
+__all__ = ["TracedRange", "collect", "counted", "peek", "run_counted", "run_stoppable"]
 
 Thunk = Callable[[], Any]
-
-
-@dataclass
-class Counted:
-    """Something with a length that only the run knows and an entry at every index below it."""
-
-    count: Any
-    item: Callable[[Any], Any]
-
-    def __iter__(self) -> Iterator[Any]:
-        """For a loop that stays Python's, as around a `yield`: it needs the length."""
-        return map(self.item, range(operator.index(self.count)))
 
 
 class TracedRange(Counted):
@@ -57,7 +49,7 @@ class TracedRange(Counted):
 def counted(tracer: Tracer, items: Any) -> Counted | None:
     """`items` as something counted, when its length is for the run to say."""
     if isinstance(items, torch.Tensor) and items.dim() and tracer.sizes.is_told(items.shape[0]):
-        return Counted(tracer.traced(items.shape[0]), lambda index: items[index])      # type: ignore[arg-type]
+        return Counted(items.shape[0], lambda index: items[index])
     return items if isinstance(items, Counted) else None
 
 
@@ -65,6 +57,7 @@ def run_counted(operators: RegionOperators, items: Counted, assign: Callable[[An
                 stop: Thunk | None) -> None:
     """`for target in items: body` as a loop over an index of our own."""
     index: list[Any] = [0]
+    length = operators.tracer.traced(items.length)
 
     def put(values: tuple[Any, ...]) -> None:
         *variables, index[0] = values
@@ -77,7 +70,7 @@ def run_counted(operators: RegionOperators, items: Counted, assign: Callable[[An
 
     whole = State((*state.names, "$index"), lambda: (*state.get(), index[0]), put, state.read,
                   state.dead | {"$index"}, state.local)
-    operators.while_(lambda: index[0] < items.count, step, whole, stop)
+    operators.while_(lambda: index[0] < length, step, whole, stop)
 
 
 def run_stoppable(operators: RegionOperators, items: Iterator[Any], assign: Callable[[Any], None], body: Thunk,
@@ -146,3 +139,85 @@ def peek(tracer: Tracer, test: Callable[[], bool | torch.Tensor], state: State) 
         return found
     decided = test() if body.graph.nodes else body.value
     return decided
+
+
+# -- comprehensions --------------------------------------------------------------------------------
+
+def collect(operators: RegionOperators, items: Counted, assign: Callable[[Any], None], body: Thunk, state: State,
+            made: list[Any]) -> Collected | None:
+    """What `for target in items: body` adds to the list `made`; None where it is not one tensor each time, of which at
+    most one size is another one each time, with a sum that is known."""
+    tracer = operators.tracer
+    look = _entry(tracer, items, assign, body, state, made)
+    length = tracer.size(items.length) if isinstance(items.length, TracedNumber) else items.length
+    if look is None or not isinstance(length, torch.SymInt):
+        return None
+    shape, dtype, dim = look
+    total = _total(tracer, shape[dim], length) if dim is not None else None
+    if dim is not None and total is None:
+        return None
+    sizes = [length, *shape] if dim is None else [*shape[:dim], total, *shape[dim + 1:]]
+    buffer = torch.zeros(sizes, dtype=dtype)
+    place: list[Any] = [0]
+
+    def put(values: tuple[Any, ...]) -> None:
+        *variables, place[0] = values
+        state.set(tuple(variables))
+
+    def step() -> None:
+        body()
+        entry = made.pop()
+        if torch.is_grad_enabled() and entry.requires_grad:
+            raise Unmergeable("a list that grows in a loop has a gradient")
+        if dim is None:
+            buffer.index_copy_(0, tracer.traced(place[0]).tensor.reshape(1), entry.unsqueeze(0))
+            place[0] = place[0] + 1
+        else:
+            count = entry.shape[dim]
+            buffer.index_copy_(dim, torch.arange(count) + tracer.traced(place[0]).tensor, entry)
+            place[0] = place[0] + count
+
+    whole = State((*state.names, "$place"), lambda: (*state.get(), place[0]), put, lambda: (*state.read(), buffer),
+                  state.dead | {"$place"}, state.local)
+    run_counted(operators, items, assign, step, whole, None)
+    return Collected(tracer, length, buffer, dim)
+
+
+def _entry(tracer: Tracer, items: Counted, assign: Callable[[Any], None], body: Thunk, state: State, made: list[Any]
+           ) -> tuple[list[Any], torch.dtype, int | None] | None:
+    """Sizes and dtype of what an iteration adds to `made`, and the dim whose size is another one each time."""
+    entries: list[Any] = []
+    index = tracer.number_of(lambda give: give(Value(TensorType(torch.int64, ()))), int)
+
+    def once() -> None:
+        assign(items.item(index))
+        body()
+        entries.extend(made)
+
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        start = Start(tracer, state, site=None, grad=False)
+    with start:
+        raised = start.body(once, "entry").raised
+        start.reset()
+    if raised is not None or len(entries) != 1 or not isinstance(entries[0], torch.Tensor):
+        return None
+    with torch._C.DisableTorchFunction():
+        layout = Layout.of(tracer.lift(entries[0]))
+    inside = tracer.sizes.local - start.local
+    varying = [dim for dim, size in enumerate(layout.sizes) if not inside.isdisjoint(tracer.sizes.names_of(size))]
+    channels_last = len(layout.sizes) in (4, 5) and layout.key[1][1] == 1       # then perhaps so is what is joined
+    if len(varying) > 1 or channels_last:
+        return None
+    return list(layout.sizes), layout.dtype, varying[0] if varying else None
+
+
+def _total(tracer: Tracer, size: Any, length: Any) -> Any:
+    """The sum over a loop of `length` iterations of a size that is linear in one whose sum is known."""
+    sizes, dim = tracer.sizes, key_of(size)
+    name, *others = tracer.sizes.names_of(size)
+    if others or name not in sizes.sums or key_of(sizes.sums[name][1]) != key_of(length):
+        return None
+    base, one, two = (symbolic.substitute(dim, {name: number}) for number in range(3))
+    if not isinstance(base, int) or not isinstance(one, int) or two != 2 * one - base:
+        return None
+    return (one - base) * sizes.sums[name][0] + base * length
