@@ -29,7 +29,7 @@ def attributes(cls: type) -> dict[str, Any]:
 
 def state(value: Any) -> Any:
     if isinstance(value, type):
-        return attributes(value) if value.__module__.split(".")[0] not in NOT_THE_USERS else None
+        return attributes(value) if str(value.__module__).split(".")[0] not in NOT_THE_USERS else None
     if isinstance(value, (bytearray, array.array)):
         return bytes(value)
     if type(value) is np.ndarray:
