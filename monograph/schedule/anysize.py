@@ -3,12 +3,13 @@
 `extract` takes maximal sets of nodes that touch tensors with symbolic sizes out of a graph and puts a node in their
 place, as `schedule.rowwise` does for rows:
 
-    results = any_size(given*; examples) {region}
+    results = any_size(given*; examples, symbols) {region}
 
 Branches and loops are such nodes where all that is in them is. In the region every size is an `ir.sized.Sized` number,
 so that it is scheduled and lowered like a static graph: one arena, views as strides, fusion, templates, packed weights.
-`examples` are the values that estimates are made with; no decision that could be wrong for other sizes is taken by them
-(`sized.Undecided` instead). What a kernel is not made for stays outside: `refused` has what `kind` says of such nodes.
+`symbols` are those that the nodes name, which the region no longer shows; `examples` are the values that estimates are
+made with; no decision that could be wrong for other sizes is taken by them (`sized.Undecided` instead). What a kernel
+is not made for stays outside: `refused` has what `kind` says of such nodes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from monograph.errors import CompileError
 from monograph.ir import edit, sized, symbolic
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.op import Effect, Op, Parameter, ParameterKind, Trait
-from monograph.ir.symbolic import Expr
+from monograph.ir.symbolic import Expr, Symbol
 from monograph.ir.types import TensorType, Type
 from monograph.ops import families, templates
 from monograph.schedule import roles, sets
@@ -32,7 +33,8 @@ __all__ = ["ANY_SIZE", "Kind", "OneSize", "extract", "is_any_size", "kind"]
 
 ANY_SIZE = Op(
     "mono.any_size",
-    (Parameter("given", ParameterKind.TENSORS), Parameter("examples", ParameterKind.ATTRIBUTE)),
+    (Parameter("given", ParameterKind.TENSORS), Parameter("examples", ParameterKind.ATTRIBUTE),
+     Parameter("symbols", ParameterKind.ATTRIBUTE)),
 )
 FEWEST = 2              # working nodes; one alone is as well called in torch
 EXAMPLES = (61, 67, 71, 73, 79, 83, 89, 97)     # of sizes, in the order of the symbols
@@ -238,8 +240,9 @@ class _Region:
         results = [result for node in self.nodes for result in node.results if result in seen]
         self.graph.outputs = [self.mapping[value] for value in results]
         examples = tuple(sorted(self.examples.items()))
-        node = Node(ANY_SIZE, (tuple(self.given),), {"examples": examples}, [value.type for value in results],
-                    regions=[self.graph], loc=self.nodes[0].loc)
+        symbols = tuple(map(Symbol, sorted(set().union(*map(edit.symbols_read, self.nodes)))))
+        node = Node(ANY_SIZE, (tuple(self.given),), {"examples": examples, "symbols": symbols},
+                    [value.type for value in results], regions=[self.graph], loc=self.nodes[0].loc)
         for old, new in zip(results, node.results, strict=True):
             new.name = old.name
         sets.insert(graph, node, self.nodes, known)

@@ -223,3 +223,18 @@ def test_checks_are_no_values_read():
     for x in (*CALLS, torch.full((10, 4), 200.0)):
         check(function, fast, x, False)
     assert not any(map(reads_value, parse(dispatcher_of(fast).entries[-1].report.text).walk()))
+
+
+def test_a_number_is_told_before_kernels_that_name_it_in_no_size() -> None:
+    def function(t, q):
+        h = q + 1
+        t[0] = 2
+        t.add_(1)
+        for i in h.tolist():
+            t[0] = i
+        return t * 2, h * 2
+
+    fast = monograph.compile(function, backend="llvm")
+    for entries in ([2, 1, 3], [2, 1, 4]):
+        q = torch.tensor(entries)
+        torch.testing.assert_close(fast(torch.zeros(3), q), function(torch.zeros(3), q))
