@@ -14,8 +14,8 @@ import itertools
 import linecache
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -30,11 +30,8 @@ from monograph.backend import Half, Run, compile_graph
 from monograph.capture.captured import Binding, Captured, flat_view, of_length
 from monograph.capture.checks import raise_in_python
 from monograph.capture.driver import trace
-from monograph.capture.guards import Fact, Guard, generate
+from monograph.capture.guards import Guard
 from monograph.capture.guards_ambient import ambient_facts
-from monograph.capture.guards_arguments import Arguments
-from monograph.capture.guards_sizes import SizeFacts
-from monograph.capture.guards_versions import watched
 from monograph.capture.readset import ReadSet
 from monograph.capture.readset_effects import Traced
 from monograph.capture.readset_outside import put_states, states
@@ -42,6 +39,7 @@ from monograph.capture.symbols import Request
 from monograph.config import Options
 from monograph.dispatch import Call, Entry, TraceFailed, plainly
 from monograph.errors import CaptureError, MonographError, Replay, UnsupportedError, WrongPath
+from monograph.guarding import below_classes, guarded
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.op import Trait
 from monograph.ir.printer import print_graph
@@ -128,10 +126,10 @@ def _compiled(function: Callable[..., Any], capture: Capture, options: Options, 
     if "timing" in options.log:
         print("[monograph] " + ", ".join(f"{k} {v:.3f} s" for k, v in report.seconds.items()), file=sys.stderr)
     if captured.classes:
-        call = _below_classes(call)
+        call = below_classes(call)
     if reads or any(node.attributes.get("number") == IN_REGION for node in captured.graph.walk()):
         call = _one_path(call, capture.traced.reads.hooks.outside.used)
-    call = _with_effects(call, capture.traced)
+    call = _with_effects(call, capture.traced, captured.objects)
     if report.halves["forward"].raises:
         call = _or_in_python(call, function, draws)
     symbols = {(tensor.key, axis) for tensor in captured.lying for axis in tensor.sizes}
@@ -195,10 +193,7 @@ def capture_call(
     captured.graph.name = getattr(function, "__name__", type(function).__name__)
     if leaves_traces(captured) or traced.has_effects:
         raise_in_python(captured.graph)
-    facts = [*ambient, *reads.facts.values()]
-    fetched, facts = _fetched(facts, traced, captured)
-    captured = _rebind(captured, fetched, len(leaves))
-    guard = _guard(facts, fetched, captured, reads, args, kwargs)
+    captured, guard = guarded([*ambient, *reads.facts.values()], captured, traced, args, kwargs)
     return Capture(captured, guard, traced, time.perf_counter() - start)
 
 
@@ -223,123 +218,6 @@ def leaves_traces(captured: Captured) -> bool:
 def written(captured: Captured) -> set[int]:
     """Numbers of the inputs that the program changes."""
     return {write.input for write in captured.boundary.writes}
-
-
-# Guard
-
-
-def _fetched(facts: Sequence[Fact], traced: Traced, captured: Captured) -> tuple[list[Fact], list[Fact]]:
-    """Places whose tensor the program replaces at every call (`self.state = new`): read anew, not compared.
-
-    One fact per tensor, and the facts that are left to compare.
-    """
-    places = {(id(change.container), id(change.before)) for change in traced.changes
-              if isinstance(change.before, torch.Tensor) and isinstance(change.container, dict)}
-    found: dict[int, Fact] = {}
-    compared = []
-    for fact in facts:
-        if fact.test == "same" and fact.objects and (id(fact.objects[0]), id(fact.want)) in places:
-            found.setdefault(id(fact.want), fact)
-        else:
-            compared.append(fact)
-    inputs = {id(binding.tensor) for binding in captured.bindings if binding.kind == "tensor"}
-    for change in traced.changes:       # written on one path only, read by nobody: the other keeps what is there
-        if id(change.before) in inputs and isinstance(change.container, dict) and isinstance(change.key, (str, int)):
-            found.setdefault(id(change.before), Fact(
-                change.path, f"{{0}}[{change.key!r}]", (change.container,), "same", change.before))
-    return list(found.values()), compared
-
-
-def _rebind(captured: Captured, fetched: Sequence[Fact], leaves: int) -> Captured:
-    """Inputs that are read anew follow the leaves of the arguments."""
-    numbers = {id(fact.want): leaves + i for i, fact in enumerate(fetched)}
-    if not numbers:
-        return captured
-    bindings = [
-        Binding("argument", leaf=numbers[id(binding.tensor)], path=binding.path, flat=binding.flat)
-        if binding.kind == "tensor" and id(binding.tensor) in numbers else binding
-        for binding in captured.bindings
-    ]
-    return replace(captured, bindings=bindings)
-
-
-@compat.no_class_functions()
-def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: ReadSet,
-           args: tuple[Any, ...], kwargs: dict[str, Any]) -> Guard:
-    # Of a tensor that no program takes in (nested, sparse, a subclass) it is enough to be the same object.
-    tensors = {key: entry for key, entry in reads.tensors.items() if compat.is_plain(entry[0])}
-    for binding in captured.bindings:
-        if binding.tensor is not None:
-            tensors.setdefault(id(binding.tensor), (binding.tensor, binding.path))
-    for fact in fetched:
-        tensors.pop(id(fact.want), None)
-    overlap = bool(captured.boundary.writes or captured.boundary.relayouts) or any(b.flat for b in captured.bindings)
-    weights, labels = zip(*tensors.values()) if tensors else ((), ())
-    # What the journal watches is as it was read. A fact elsewhere that the trace itself made false cannot be kept.
-    leaves = len(pytree.tree_leaves((args, kwargs)))
-    facts = [*facts, *_sizes(captured, fetched, leaves), *_gradients(captured, args, kwargs)[0]]
-    facts = [fact for fact in facts if all(map(reads.journal.is_watched, fact.watch)) and fact.watch or fact.holds()]
-    tags, others = watched(facts)
-    whole = [binding.leaf for binding in _whole(captured) if 0 <= binding.leaf < leaves]
-    sizes = _size_facts(captured, fetched, leaves)
-    arguments = Arguments(args, kwargs, overlap=overlap, bound=weights, whole=whole,
-                          gradients=_gradients(captured, args, kwargs)[1], sizes=sizes,
-                          attributes={leaf: found for leaf, found in reads.of_tensors.arguments.items()
-                                      if leaf < leaves})
-    guard = generate(others, arguments, weights, labels, fetched, tags.check if tags is not None else None, sizes)
-    if captured.classes:
-        guard.check = _below_classes(guard.check)
-    guard.facts = facts
-    lines = {id(fact): reads.lines.get(key) for key, fact in reads.facts.items()}
-    guard.lines = {id(fact): loc for fact in facts if (loc := lines.get(id(fact))) is not None}
-    return guard
-
-
-def _size_facts(captured: Captured, fetched: Sequence[Fact], leaves: int) -> SizeFacts | None:
-    """What the program takes for granted of sizes that are symbols."""
-    if not captured.lying:
-        return None
-    bindings = {binding.path: binding for binding in captured.bindings if binding.kind == "argument"}
-    numbers = {path: binding.leaf for path, binding in bindings.items()}
-    lying = {numbers[tensor.path]: tensor for tensor in captured.lying}
-    labels = {leaf: tensor.path if leaf < leaves else fetched[leaf - leaves].label for leaf, tensor in lying.items()}
-    integers = frozenset(binding.leaf for binding in bindings.values() if binding.length and binding.leaf in lying)
-    return SizeFacts(lying, captured.asked, labels, integers)
-
-
-def _gradients(captured: Captured, args: Any, kwargs: Any) -> tuple[list[Fact], dict[int, torch.Tensor | None]]:
-    """Whose `.grad` the program read: as facts, and for arguments by leaf."""
-    leaves = {id(leaf): position for position, leaf in enumerate(pytree.tree_leaves((args, kwargs)))}
-    paths = {id(binding.tensor): binding.path for binding in captured.bindings}
-    facts, positions = [], {}
-    for tensor, gradient in captured.gradients:
-        if id(tensor) in leaves:
-            positions[leaves[id(tensor)]] = gradient
-        else:
-            label = f"gradient of {paths.get(id(tensor)) or 'a tensor'}"
-            facts.append(Fact(label, "{0}.grad", (tensor,), "is", gradient))
-    return facts, positions
-
-
-def _whole(captured: Captured) -> list[Binding]:
-    """The inputs of whose storage the program sees all: its size is part of what the program is made for."""
-    grown = {write.input for write in captured.boundary.writes if write.grown}
-    return [binding for i, binding in enumerate(captured.bindings) if binding.flat or i in grown]
-
-
-def _sizes(captured: Captured, fetched: Sequence[Fact], leaves: int) -> list[Fact]:
-    """The sizes of storages behind inputs that are not arguments."""
-    found = []
-    for binding in _whole(captured):
-        if binding.tensor is not None:
-            place = Fact(binding.path, "{0}", (binding.tensor,), want=binding.tensor)
-        elif binding.leaf >= leaves:
-            place = fetched[binding.leaf - leaves]
-        else:
-            continue
-        found.append(Fact(f"memory behind {place.label}", f"{place.expression}.untyped_storage().nbytes()",
-                          place.objects, "same", compat.storage_size(place.want)))
-    return found
 
 
 # Calls
@@ -374,15 +252,6 @@ def _inference(gather: Callable[[Sequence[Any]], list[Any]], run: Run, finish: F
         return finish(inputs, run(inputs), leaves)
 
     return call
-
-
-def _below_classes(call: Callable[..., Any]) -> Callable[..., Any]:
-    """What the classes of tensors say of ops is in the program; asked for it again, they would run their code."""
-    def below_classes(*given: Any) -> Any:
-        with compat.no_class_functions():
-            return call(*given)
-
-    return below_classes
 
 
 def _one_path(call: Call, outside: bool) -> Call:
@@ -420,12 +289,12 @@ def _or_in_python(call: Call, function: Callable[..., Any], draws: bool) -> Call
     return or_in_python
 
 
-def _with_effects(call: Call, traced: Traced) -> Call:
+def _with_effects(call: Call, traced: Traced, objects: Mapping[int, int]) -> Call:
     if not traced.has_effects:
         return call
-    replay = traced.replay()
+    replay = traced.replay(objects)
 
     def with_effects(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return replay(call(leaves, args, kwargs), args, kwargs)
+        return replay(call(leaves, args, kwargs), leaves, args, kwargs)
 
     return with_effects

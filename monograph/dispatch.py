@@ -194,7 +194,7 @@ class Dispatcher:
                 raise
             return None, error
         self.entries = (entry, *self.entries)
-        self.history.note(args, kwargs, list(entry.fixed), entry.guard.fetched)
+        self.history.note(args, kwargs, list(entry.fixed), entry.guard)
         if len(self.entries) > STORM and not self.stormed:
             self.stormed = True
             self._warn(f"{self.name} was compiled {len(self.entries)} times, at last because of {self.recompiles[-1]}. "

@@ -163,7 +163,8 @@ def _expression(text: Text, result: Result, captured: Captured) -> str:
     if isinstance(result, InputItself):
         return itself(text, captured.bindings[result.input])
     if isinstance(result, Literal):
-        return text.name(result.value)
+        leaf = captured.objects.get(id(result.value))
+        return text.name(result.value) if leaf is None else f"leaves[{leaf}]"
     if isinstance(result, Size):
         numbers = result.value
         return f"{text.name(torch.Size)}({_numbers(text, numbers)})" if isinstance(numbers, tuple) else f"({numbers})"

@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from monograph import compat
 from monograph.capture.driver import argument_path
-from monograph.capture.guards import Fact
+from monograph.capture.guards import Fact, Guard
 from monograph.capture.symbols import Place, Request
 from monograph.errors import InputError
 from monograph.ir.symbolic import Symbol
@@ -57,12 +57,12 @@ class Kind:
 
     calls: list[Mapping[Place, int]] = field(default_factory=list)
     fixed: Counter[Place] = field(default_factory=Counter)
-    fetched: list[Fact] = field(default_factory=list)
+    fetched: list[tuple[Guard, Fact]] = field(default_factory=list)
 
-    def replaced(self) -> Iterator[tuple[torch.Tensor, int, int]]:
+    def replaced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[torch.Tensor, int, int]]:
         """Tensors at such places whose size in a dim is another one than it was; with the dim, and what it was."""
-        for fact in self.fetched[-MOST:]:
-            now, then = fact.now(), fact.want
+        for guard, fact in self.fetched[-MOST:]:
+            now, then = guard.of_call([fact], args, kwargs)[0].now(), fact.want
             if isinstance(now, torch.Tensor) and compat.is_plain(now) and now.dim() == then.dim():
                 yield from ((now, axis, size) for axis, size in enumerate(then.shape) if size != now.shape[axis])
 
@@ -104,19 +104,18 @@ class History:
                 together = place
             lo, hi = marked.get(place, (None, LARGEST if place in numbers else None))
             made[place] = symbols.setdefault(together, Symbol(f"s{len(symbols)}", max(lo or 0, SMALLEST), hi))
-        for tensor, axis, then in kind.replaced():
+        for tensor, axis, then in kind.replaced(args, kwargs):
             together = "replaced", then, tensor.shape[axis]
             if tensor.shape[axis] >= SMALLEST:
                 made[id(tensor), axis] = symbols.setdefault(together, Symbol(f"s{len(symbols)}", SMALLEST))
         return made
 
-    def note(self, args: tuple[Any, ...], kwargs: dict[str, Any], fixed: Iterable[Place],
-             fetched: Iterable[Fact]) -> None:
+    def note(self, args: tuple[Any, ...], kwargs: dict[str, Any], fixed: Iterable[Place], guard: Guard) -> None:
         """What a program for such a call is like: places that could not be symbols, perhaps because of their sizes in
-        it; places that it takes tensors from."""
+        it; places that it takes tensors from, by its guard."""
         kind = self.kinds.setdefault(_kind(args, kwargs), Kind())
         kind.fixed.update(fixed)
-        kind.fetched += fetched
+        kind.fetched += [(guard, fact) for fact in guard.fetched]
 
 
 def tensors(call: tuple[tuple[Any, ...], dict[str, Any]]) -> Iterator[tuple[str, torch.Tensor]]:

@@ -39,6 +39,24 @@ def test_generate_equals_eager(make):
         assert torch.equal(found[0][0], found[1][0]) and torch.equal(found[0][1], found[1][1])
 
 
+@pytest.mark.parametrize("make", [gpt2, llama, t5])
+@pytest.mark.parametrize("way", [{"do_sample": False}, {"do_sample": True}, {"num_beams": 2}], ids=["1", "2", "3"])
+def test_another_generate_compiles_nothing(make, way):
+    torch.manual_seed(0)
+    eager = make().eval()
+    fast = monograph.compile(copy.deepcopy(eager), backend="reference")
+    programs = []
+    for seed in (1, 2, 3):
+        found = []
+        for model in (fast, eager):
+            torch.manual_seed(seed)
+            tokens = torch.randint(3, 50, (2, 4))
+            found.append(model.generate(tokens, max_new_tokens=5, min_new_tokens=5, **way))
+        assert torch.equal(*found)
+        programs.append(len(monograph.api.dispatcher_of(fast).entries))
+    assert programs[0] == programs[1] == programs[2] <= 4, programs
+
+
 def test_a_cache_that_grows_takes_three_programs():
     torch.manual_seed(0)
     eager = gpt2().eval()

@@ -93,7 +93,8 @@ class Captured:
     """`gradients`: tensors whose `.grad` the program read, and what it was.
     `lying`: the tensors whose sizes are symbols; `asked`: the answers about them that the program rests on;
     `told`: there are sizes that values of the program tell; `classes`: of subclasses of Tensor that came in, those
-    with a say in what ops do."""
+    with a say in what ops do; `objects`: objects among the arguments that may be others in each call, by id: where the
+    leaves have them."""
 
     graph: Graph
     boundary: Boundary
@@ -104,6 +105,7 @@ class Captured:
     asked: list[Asked] = field(default_factory=list)
     told: bool = False
     classes: frozenset[type] = frozenset()
+    objects: dict[int, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return print_graph(self.graph)

@@ -29,6 +29,7 @@ from monograph.source import SourceLoc
 
 if TYPE_CHECKING:
     from monograph.capture.guards_sizes import SizeFacts
+    from monograph.capture.objects import Objects
 
 __all__ = ["ABSENT", "Fact", "Free", "Guard", "TensorFacts", "generate", "same"]
 
@@ -204,6 +205,14 @@ class Guard:
     lines: dict[int, SourceLoc] = field(default_factory=dict)      # id of a fact -> the user's line that read it
     fetched: list[Fact] = field(default_factory=list)      # places whose tensor is taken from there at every call
     explain_fetched: Callable[[tuple[Any, ...], dict[str, Any]], list[str]] = lambda args, kwargs: []
+    objects: Any = None            # `objects.Objects`: those among the arguments that facts speak of
+
+    def of_call(self, facts: Sequence[Fact], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Fact]:
+        """`facts`, stated of the objects of a call."""
+        if self.objects is None:
+            return list(facts)
+        found = self.objects.found(pytree.tree_leaves((args, kwargs)))
+        return [self.objects.moved(fact, found) for fact in facts]
 
     def failures(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
         """The facts that this call violates, in words; where the arguments differ those alone, because thousands of
@@ -211,13 +220,16 @@ class Guard:
         found = list(self.explain_arguments(args, kwargs))
         if found:
             return found
-        for fact in self.facts:
-            if not fact.holds():
+        for fact, now in zip(self.facts, self.of_call(self.facts, args, kwargs)):
+            if not now.holds():
                 loc = self.lines.get(id(fact))
-                found.append(fact.failure() if loc is None else f"{fact.failure()} (read at {loc.short})")
+                found.append(now.failure() if loc is None else f"{now.failure()} (read at {loc.short})")
         if self.weight_facts is not None:
             found += self.weight_facts.failures(self.weights)
-        return found or self.explain_fetched(args, kwargs)
+        found = found or self.explain_fetched(args, kwargs)
+        if not found and self.objects is not None and self.check(args, kwargs) is None:
+            found.append("which objects among the arguments are the same, or share memory")
+        return found
 
 
 @dataclass
@@ -281,13 +293,15 @@ def generate(
     fetched: Sequence[Fact] = (),
     tags: Callable[[], bool] | None = None,
     sizes: SizeFacts | None = None,
+    objects: Objects | None = None,
 ) -> Guard:
     """One check over `facts`, the argument structure (a `guards_arguments.Arguments`) and the metadata of `weights`.
 
     The tensors found at the places of `fetched` facts are checked like arguments and follow their leaves. `tags` checks
-    facts that are not among `facts`. `sizes` speaks of all these leaves."""
+    facts that are not among `facts`. `sizes` speaks of all these leaves. `objects` among the arguments follow them."""
     text = Text()
     arguments.write(text)
+    held = objects.write(text, arguments.leaves) if objects is not None else []
     names = dict(enumerate([*arguments.leaves, *(f"f{i}" for i in range(len(fetched)))]))
     if sizes is not None and not fetched:
         sizes.write(text, names)
@@ -302,6 +316,8 @@ def generate(
         text.lines += [f"{name} = {text.place(fact)}" for name, fact in zip(extra, fetched)]
         text.require(plain_conditions(extra, [fact.want for fact in fetched], text))
         text.require([f"{text.name(fetched_facts.check)}({', '.join(extra)})"])
+        if objects is not None:
+            objects.keep_apart(text, extra, arguments)
         if sizes is not None:
             sizes.write(text, names)
     weight_facts = None
@@ -310,12 +326,13 @@ def generate(
         text.require([f"{text.name(weight_facts.check)}(*{text.name(tuple(weights))})"])
         if shared := sharing(weights):           # the program may read one through the other
             text.require([f"{text.name(sharing)}({text.name(tuple(weights))}) == {text.name(shared)}"])
-    text.lines.append(f"return [{', '.join([*arguments.leaves, *extra])}]")
+    text.lines.append(f"return [{', '.join([*arguments.leaves, *extra, *held])}]")
     check = text.function("check", "args, kwargs")
-    guard = Guard(check, list(facts), arguments.failures, tuple(weights), weight_facts, text.source)
+    guard = Guard(check, list(facts), arguments.failures, tuple(weights), weight_facts, text.source, objects=objects)
     if fetched:
         guard.fetched = list(fetched)
-        guard.explain_fetched = lambda args, kwargs: _fetched_failures(fetched, fetched_facts, sizes, args, kwargs)
+        guard.explain_fetched = lambda args, kwargs: _fetched_failures(
+            guard.of_call(fetched, args, kwargs), fetched_facts, sizes, args, kwargs)
     return guard
 
 

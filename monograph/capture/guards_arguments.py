@@ -11,7 +11,7 @@ containers itself, which costs a fraction of a tree_flatten.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -32,13 +32,15 @@ class Arguments:
     them). A program made for tensors that do share memory reads one through the other, and always needs the check.
     `bound` are the tensors beside the arguments that it reads. `whole`: leaves of whose storage it sees all.
     `gradients`: leaves whose `.grad` it read, and what that was. `sizes`: what it takes for granted of sizes that
-    are symbols. `attributes`: those of the user's on tensors that it read, ABSENT where there were none."""
+    are symbols. `attributes`: those of the user's on tensors that it read, ABSENT where there were none. `objects`:
+    leaves that the facts speak of, as they are in the call."""
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, overlap: bool = True,
         bound: Sequence[torch.Tensor] = (), whole: Sequence[int] = (),
         gradients: Mapping[int, torch.Tensor | None] | None = None, sizes: SizeFacts | None = None,
         attributes: Mapping[int, Mapping[str, Any]] | None = None,
+        objects: Collection[int] = (),
     ) -> None:
         self.leaves: list[str] = []              # names of the leaves in the generated text
         self.values: list[Any] = []
@@ -51,6 +53,7 @@ class Arguments:
         self.gradients = dict(gradients or {})
         self.sizes = sizes
         self.attributes = dict(attributes or {})
+        self.objects = objects
         self.tensors: TensorFacts | None = None
         self.distinct: list[int] = []            # leaves that are tensors, each object once (what torch's check takes)
         self.pattern: list[Any] = []
@@ -97,7 +100,7 @@ class Arguments:
         self.values.append(value)
         self.paths.append(path)
         text.lines.append(f"{name} = {place}")
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, torch.Tensor) or len(self.leaves) - 1 in self.objects:
             return
         if self.sizes is not None and len(self.leaves) - 1 in self.sizes.integers:
             text.require([f"type({name}) is int"])
@@ -144,7 +147,7 @@ class Arguments:
         found = []
         integers = self.sizes.integers if self.sizes is not None else frozenset()
         for leaf, (path, then, now) in enumerate(zip(self.paths, self.values, leaves)):
-            if leaf in integers and type(now) is int:
+            if leaf in integers and type(now) is int or leaf in self.objects:
                 continue
             if not isinstance(then, torch.Tensor) and now is not then and not (is_plain(then) and same(now, then)):
                 found.append(f"{path}: {brief(then)} -> {brief(now)}")

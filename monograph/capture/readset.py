@@ -68,6 +68,7 @@ class ReadSet:
         self.root = root
         self.seen: set[tuple[int, str]] = set()     # attributes already looked at
         self.written: dict[tuple[int, str], Any] = {}      # attributes written in this attempt -> whose
+        self.met_again: set[int] = set()            # known objects that another path led to as well
         self.lines: dict[Any, SourceLoc | None] = {}      # key of a fact -> the user's line that read it first
         self._queue: deque[tuple[Any, str]] = deque()
 
@@ -291,6 +292,11 @@ class ReadSet:
                 self.facts[key] = Fact(f"{cls.__name__}.{name}", f"{{0}}.{name}", (cls,), "same", value)
             self.reach(found[1], f"{cls.__name__}.{name}")
 
+    def met_once(self, value: Any, path: str) -> bool:
+        """Whether `path` is the one way on which the trace came to an object."""
+        known = self.known.get(id(value))
+        return known is not None and known[0] is value and known[1] == path and id(value) not in self.met_again
+
     # Values.
 
     def reach(self, value: Any, path: str) -> None:
@@ -305,7 +311,11 @@ class ReadSet:
             self._queue.popleft()
 
     def _reach(self, value: Any, path: str) -> None:
-        if isinstance(value, (*SIMPLE, enum.Enum)) or id(value) in self.known:
+        if isinstance(value, (*SIMPLE, enum.Enum)):
+            return
+        if id(value) in self.known:
+            if self.known[id(value)][1] != path:
+                self.met_again.add(id(value))
             return
         self.known[id(value)] = (value, path)
         self.hooks.outside.reach(value, path)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -82,15 +82,17 @@ class Traced:
     def has_effects(self) -> bool:
         return bool(self.changes or self.argument_changes or self.lazy or self.reads.messages or self.drawn)
 
-    def replay(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]:
-        """`replay(outcome, args, kwargs)` makes the writes again and returns the user's result."""
-        places = [(change.container, change.key) for change in self.changes]
+    def replay(self, objects: Mapping[int, int]) -> Callable[..., Any]:
+        """`replay(outcome, leaves, args, kwargs)` makes the writes again and returns the user's result.
+
+        `objects`: containers, by id, of which the one at that place of `leaves` is written."""
+        places = [(objects.get(id(change.container)), change.container, change.key) for change in self.changes]
         paths = [path for path, _ in self.argument_changes]
         lazy, messages, drawn = self.lazy, tuple(self.reads.messages), tuple(self.drawn)
         writes = bool(places or paths or messages or drawn)
         told: set[int] = set()               # messages said once that were said
 
-        def replay(outcome: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        def replay(outcome: Any, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             result, values, arguments, spoken, states = outcome if writes else (outcome, (), (), (), ())
             for generator, state in zip(drawn, states):
                 generator.set_state(state)
@@ -99,8 +101,8 @@ class Traced:
                     message.say(said)
                 if message.once:
                     told.add(number)
-            for (container, key), value in zip(places, values):
-                put(container, key, value)
+            for (leaf, container, key), value in zip(places, values):
+                put(container if leaf is None else leaves[leaf], key, value)
             for path, value in zip(paths, arguments):
                 refill(find((args, kwargs), path), value)
             return (entry for entry in result) if lazy else result
