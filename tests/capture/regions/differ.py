@@ -10,9 +10,11 @@ import ast
 import contextlib
 import io
 import signal
+import sys
 import time
+import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -33,12 +35,14 @@ EXACT = {"reference": dict(rtol=1e-6, atol=1e-6), "llvm": dict(rtol=1e-4, atol=1
 
 @dataclass
 class Verdict:
-    """`kind`: equal, refused, different. `graphs`: programs made; `reads`: whether one rests on values read."""
+    """`kind`: equal, refused, different. `graphs`: programs made; `reads`: whether one rests on values read.
+    `lines`: those of the program that eager reached."""
 
     kind: str
     why: str = ""
     graphs: int = 0
     reads: bool = False
+    lines: set[int] = field(default_factory=set)
 
 
 class TooLong(BaseException):
@@ -59,19 +63,20 @@ class Seen:
 
 
 def compare(program: Program, number: int, *, grad: bool, backend: str) -> Verdict:
-    make = tensor_programs.load(program, number)
-    plain, other = make(), make()
+    (make, plain_globals), (make_other, other_globals) = (tensor_programs.load(program, number) for _ in range(2))
+    plain = make()
     with quiet():
-        fast = monograph.compile(other, backend=backend)
+        fast = monograph.compile(make_other(), backend=backend)
     verdict = Verdict("equal")
     with limited(SECONDS), torch.set_grad_enabled(grad):
         for seed, in [*program.calls, program.calls[0]]:
             try:
-                expected = observe(plain, seed, grad)
+                with reached(tensor_programs.file_of(number), verdict.lines):
+                    expected = observe(plain, plain_globals, seed, grad)
             except TooLong:
                 return replace(verdict, why="eager takes too long")
             try:
-                found = observe(fast, seed, grad)
+                found = observe(fast, other_globals, seed, grad)
             except (CompileError, VerificationError) as fault:
                 return replace(verdict, kind="different", why=f"{type(fault).__name__}: {fault}")
             except MonographError as refusal:
@@ -89,7 +94,7 @@ def compare(program: Program, number: int, *, grad: bool, backend: str) -> Verdi
     return verdict
 
 
-def observe(function: Any, seed: int, grad: bool) -> Seen:
+def observe(function: Any, known: dict[str, Any], seed: int, grad: bool) -> Seen:
     """Call with fresh arguments and look at everything. Refusals pass."""
     leaves = [x.requires_grad_(grad and isinstance(x, torch.Tensor) and x.is_floating_point())
               if isinstance(x, torch.Tensor) else x for x in tensor_programs.arguments(seed)]
@@ -107,7 +112,7 @@ def observe(function: Any, seed: int, grad: bool) -> Seen:
             ended = type(error), str(error)
         printed = out.getvalue()
     random = torch.get_rng_state()
-    held = state(function)
+    held = state(function, known)
     tensors = [x for x in pytree.tree_leaves((given, held, result)) if isinstance(x, torch.Tensor)]
     seen = Seen(ended if ended is not None else shown(result), shown(given), shown(held),
                 alias_relation(tensors), random, printed)
@@ -117,11 +122,13 @@ def observe(function: Any, seed: int, grad: bool) -> Seen:
     return seen
 
 
-def state(function: Any) -> Any:
+def state(function: Any, known: dict[str, Any]) -> Any:
+    """What a program's module and its globals hold."""
+    of_globals = {key: known[key] for key in ("notes", "tally")}
     if not isinstance(function, torch.nn.Module):
-        return {}
+        return of_globals
     held = {key: value for key, value in vars(function).items() if key in ("count", "seen", "last")}
-    return {**held, "total": function.total}
+    return {**held, **of_globals, "total": function.total}
 
 
 def clear(function: Any) -> None:
@@ -199,6 +206,23 @@ def alike(a: Any, b: Any, close: dict[str, float]) -> bool:
     if isinstance(a, float):
         return a == b or a != a and b != b or abs(a - b) <= close["atol"] + close["rtol"] * abs(a)
     return bool(a == b)
+
+
+@contextlib.contextmanager
+def reached(file: str, lines: set[int]) -> Iterator[None]:
+    """Adds the lines of a file that run inside."""
+    def enter(frame: types.FrameType, event: str, argument: Any) -> Any:
+        return line if frame.f_code.co_filename == file else None
+
+    def line(frame: types.FrameType, event: str, argument: Any) -> Any:
+        lines.add(frame.f_lineno)
+        return line
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 @contextlib.contextmanager

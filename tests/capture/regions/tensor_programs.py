@@ -9,64 +9,25 @@ Variables have one kind each, but for some assignments that change it.
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import linecache
-from collections.abc import Callable
+import re
+import types
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import torch
-from torch import nn
 
 from tests.capture.programs import Dialect, Program, Where, Writer
+from tests.capture.regions import namespace, vocabulary
+from tests.capture.regions.vocabulary import EXPRESSIONS, GIVEN, NAMES, OWN, OWN_EXPRESSIONS, START, STATEMENTS
 
-__all__ = ["arguments", "load", "write"]
+__all__ = ["arguments", "file_of", "load", "write"]
 
-NAMES = {"M": ("x", "y", "z"), "V": ("v", "w"), "S": ("s",), "Q": ("h",), "K": ("t",), "N": ("i", "j"), "L": ("r",)}
-GIVEN = {"M": ("a", "b"), "V": ("c",), "S": (), "Q": ("q",), "K": ("k",), "N": ("p",), "L": ()}
-
-EXPRESSIONS: dict[str, tuple[str, ...]] = {
-    "M": ("{M} + {M}", "{M} - {M}", "{M} * 0.5", "{M} + {V}", "{M} * {N}", "{M} + {N}", "{M} - {S}", "{M}.relu()",
-          "{M}.abs()", "-{M}", "{M}.clone()", "torch.where({M} > 0, {M}, {M})", "torch.stack([{V}, {V}])",
-          "{M}.clamp(-4, 4)", "{M} + {K}", "{V}.expand(2, 3)", "{M}.t().contiguous().t()", "torch.maximum({M}, {M})",
-          "{r}[0]", "{r}[-1]", "{r}[{N} % 1]", "sum({r})", "{M}.detach()", "{M}.flip(0)", "({M} * {M}).clamp(-4, 4)",
-          "{M}.view(2, 3)", "{M}[:]", "{M}.view(-1).view(2, 3)", "torch.full((2, 3), 0.5)", "{M} * {S}.item()",
-          "helper({M})", "helper({M}, {N})", "F.pad({M}[:, 1:], (1, 0))", "{M} + torch.rand(2, 3).round()",
-          "max({M}, {M}, key=total)", "d['k']", "d.get('k')"),
-    "V": ("{M}[0]", "{M}[1]", "{M}[{N} % 2]", "{M}[{K} % 2]", "{M}.sum(0)", "{V} + {V}", "{V} * 0.5", "{V}.clone()",
-          "{V} - {N}", "{V}.abs()", "-{V}", "{M}[-1, :]", "{V}.flip(0)", "{Q} * 0.5", "{M}.amax(0)",
-          "{V}[{Q}.abs() % 3]",
-          "{M}.view(-1)[1:4]", "{M}.view(-1)[::2]"),
-    "S": ("{M}.sum()", "{V}.sum()", "{V}[0]", "{V}[{N} % 3]", "{V}[{K} % 3]", "{S} + {S}", "{S} * 0.5", "{M}.max()",
-          "{V}.min()", "torch.tensor(1.5)", "{M}[0, 1]", "{S} - {N}", "max({S}, {S})", "abs({S})", "sum({V})"),
-    "Q": ("{Q} + {N}", "{Q} * 2 - {K}", "{V}.round().long()", "{Q}.clone()", "{V}.argsort()", "torch.arange(3)"),
-    "K": ("{Q}.sum()", "{Q}[{N} % 3]", "({M} > 0).sum()", "{K} + 1", "{K} % 3", "{V}.argmax()", "{K} // 2",
-          "torch.tensor({N})"),
-    "N": ("int({K})", "{K}.item()", "int({S}.clamp(-9, 9))", "{N} + 1", "{N} - {N}", "{N} % 3", "{N} // 2", "len({r})",
-          "min({N}, {N})", "max({N}, 2)", "abs({N})", "{N} * 2 % 7", "{M}.shape[1]", "int({C})", "sum([{N}, {N}])",
-          "round({S}.item())", "{M}.dim()", "len([g for g in {V} if g > 0])", "{M}.size(0) + {N}"),
-    "C": ("{S} > 0", "{S} > {S}", "{N} > 1", "{N} == {N}", "{N} < {N}", "{K} == 2", "{K} > {N}", "({M} > 0).all()",
-          "({M} > 2).any()", "{V}.sum() <= {S}", "bool({S} > 1)", "{S}.item() > 0.5", "{N} in (1, 3)", "{K} % 2",
-          "{M} is {M}", "torch.equal({V}, {V})", "{N} % 2 == 0", "{N} % 2", "{S}", "{N} not in [0, 2]", "{r}",
-          "bool({N})", "{M}.max() > 1", "{V}[0] >= {V}[1]", "{S} in {V}", "isinstance({N}, int)"),
-}
-
-STATEMENTS: tuple[str, ...] = (
-    "{M}.add_({M})", "{M}.add_(1)", "{M}.mul_(0.5)", "{M}[0] = {V}", "{M}[{N} % 2] += {V}", "{V}.add_(1)",
-    "{M}[{M} > 1] = 0.5", "{M}.copy_({M})", "{M}.zero_()", "{M}.t().add_(1)", "{M}.view(-1)[1:3].mul_(2)",
-    "{M}[:, 1:].neg_()", "{M}[0, 1] = {S}", "{V}[{K} % 3] = 2.0", "{M}.fill_({N})", "{V}[1:] = {N}", "{S}.add_(1)",
-    "{K}.add_(1)", "{Q}[0] = {N}", "{Q}.add_({K})", "torch.add({V}, 1, out={V})", "{M}.relu_()", "{M}[0].sub_({M}[1])",
-    "{r}.append({M})", "{r}[0] = {M}", "{r}[-1].add_(1)", "{r}.pop()", "{r}.extend([{M}, {M}])", "{r}.insert(0, {M})",
-    "{r} += [{M}]", "d['k'] = {M}", "d['k'].add_(1)", "d['n'] = {N}", "d.setdefault('m', {M})", "del {r}[1:]",
-)
-
-# What a module may do to itself.
-OWN: tuple[str, ...] = (
-    "self.count += 1", "self.total.add_(1)", "self.total.add_({V}.detach())", "self.count = {N}",
-    "self.seen.append({N})", "self.last = {M}.detach()", "self.total[0] = {N}", "self.seen[:] = [self.count]",
-)
-OWN_EXPRESSIONS = {"V": ("self.total", "self.total + {V}", "self.scale * {V}"), "N": ("self.count", "len(self.seen)"),
-                   "M": ("self.layer({M})", "self.last", "self.twice({M})")}
+KINDS = ("M", "V", "S", "Q", "K", "N", "C")
+SURROUNDINGS = Path(str(namespace.__file__))
 
 
 class Tensors(Dialect):
@@ -126,11 +87,13 @@ class TensorWriter(Writer):
         parts = text.split("{")
         done = parts[0]
         for part in parts[1:]:
-            kind, rest = part.split("}", 1) if "}" in part else ("", part)
-            if kind == "r":
+            kind, closed, rest = part.partition("}")
+            if closed and kind == "r":
                 done += "r" + rest
-            elif kind in ("M", "V", "S", "Q", "K", "N", "C"):
+            elif closed and kind in KINDS:
                 done += self.kind(kind, where, depth) + rest
+            elif closed and kind.upper() in KINDS:
+                done += self.random.choice(NAMES[kind.upper()]) + rest
             else:
                 done += "{" + part
         return done
@@ -163,7 +126,7 @@ class TensorWriter(Writer):
         kinds: list[Callable[[Where], list[str]]] = [self.assign, self.assign, self.own, self.own, self.jump]
         if where.depth < self.deepest:
             kinds += [self.if_] * 4 + [self.for_] * 2 + [self.while_] * 2
-            kinds += [self.try_, self.with_, self.match, self.function, self.gather]
+            kinds += [self.try_, self.with_, self.match, self.function, self.gather, self.piece, self.piece, self.piece]
         return self.random.choice(kinds)(where)
 
     def assign(self, where: Where) -> list[str]:
@@ -212,14 +175,14 @@ class TensorWriter(Writer):
         if where.loop and kind < 3:
             jump = self.random.choice(["break", "continue"])
             self.count(jump)
-        elif kind == 3:
+        elif kind == 3 and self.random.random() < 0.6:
             self.count("raise")
             message = "'bad'" if self.random.random() < 0.8 else f"f'bad {{{self.kind('N', where, 0)}}}'"
             jump = f"raise {self.random.choice(['ValueError', 'KeyError'])}({message})"
         else:
             self.count("return")
             jump = f"return {self.result(where)}"
-        if where.depth < 2 or self.random.random() < 0.85:
+        if where.depth < 2 or self.random.random() < 0.9:
             return [f"if {self.condition(where)}:", "    " + jump]
         return [jump]
 
@@ -233,12 +196,7 @@ class TensorWriter(Writer):
 
     def for_(self, where: Where) -> list[str]:
         self.count("for")
-        target, items = self.random.choice([
-            ("i", "range({N} % 4)"), ("i", "range(int({K}) % 4)"), ("i", "range({K} % 3)"),
-            ("j", "range(1, {N} % 6, 2)"), ("v", "{M}"), ("s", "{V}"), ("i", "range(3)"),
-            ("i, v", "enumerate({M})"), ("x", "r[:3]"),
-            ("v, w", "zip({M}, {M})"), ("i", "reversed(range({N} % 4))"), ("t", "({V} > 0).nonzero().flatten()"),
-            ("i, x", "enumerate(r[:2])"), ("i", "{Q}.tolist()"), ("j", "[0, {N}]"), ("i", "range({N} % 4, -1, -1)")])
+        target, items = self.random.choice(vocabulary.ITEMS)
         items = self.fill(items, where, 0)
         lines = [f"for {target} in {items}:", *self.block(self.looped(where))]
         return lines + (["else:", *self.block(where)] if self.random.random() < 0.2 else [])
@@ -289,10 +247,49 @@ class TensorWriter(Writer):
             return [f"def {name}():", f"    for g in range({self.kind('N', where, 0)} % 4):",
                     f"        if {self.condition(where)}:", f"            yield {self.kind('M', where, 1)} + g",
                     f"r = list({name}())" if self.random.random() < 0.5 else f"x = sum({name}(), a)"]
-        body = [line for line in self.block(inside)]
-        unbound = [] if declared else [f"    {n} = {v}" for n, v in START]
-        return [f"def {name}(a, p=1):", *declared, *unbound, *body, f"    return {self.kind('M', inside, 1)}",
+        body = [*self.block(inside), f"    return {self.kind('M', inside, 1)}"]
+        unbound = [] if declared else started(body, "    ")
+        return [f"def {name}(a, p=1):", *declared, *unbound, *body,
                 f"{self.random.choice(NAMES['M'])} = {name}({self.kind('M', where, 1)}, {self.kind('N', where, 0)})"]
+
+    def piece(self, where: Where) -> list[str]:
+        """Several lines that stand for one construct."""
+        construct, lines = self.random.choice(vocabulary.PIECES)
+        if (where.function and (construct in ("long loop", "early return") or where.function > 1)) or \
+                (where.loop and construct == "long loop"):
+            return self.assign(where)
+        self.count(construct)
+        return self.written(lines, where, self.new("f"))
+
+    def method(self, lines: tuple[str, ...]) -> list[str]:
+        """A method of the program's class; it makes what it is not given."""
+        self.count("method")
+        self.module = False                     # it calls no other: some call themselves
+        done = self.written(lines, Where(False, 1, 1, False, ()), "")
+        given = {"b": "a * 1", "c": "a[1] * 1", "q": "torch.arange(3)", "k": "torch.tensor(2)", "p": "2"}
+        made = [f"    {name} = {text}" for name, text in given.items() if f"{name}=" not in lines[0]]
+        return [done[0], *made, *done[1:]] if "    <start>" in lines else done
+
+    def written(self, lines: tuple[str, ...], where: Where, name: str) -> list[str]:
+        """A piece filled in; what stands in a function of its own is written as such."""
+        done: list[str] = []
+        start: int | None = None
+        inside = Where(False, where.depth + 1, where.function + 1, False, ())
+        function = lines[0].startswith(("def ", "@kept", "@scaled"))
+        for line in lines:
+            text = line.strip()
+            margin = line[:len(line) - len(line.lstrip())]
+            function = function and (not done or bool(margin) or line.startswith(("def ", "@kept", "@counted")))
+            here = inside if function and margin else where
+            if text == "<start>":
+                start = len(done)
+            elif text in ("<block>", "<loop>"):
+                block = self.block(self.looped(here) if text == "<loop>" else here)
+                done += [margin + each[4:] for each in block]
+            else:
+                decorates = line.startswith("@") and line[1:2] not in (" ", "(")
+                done.append(self.fill(line if decorates else line.replace("@", name), here, 0))
+        return done if start is None else [*done[:start], *started(done[start:], "    "), *done[start:]]
 
     def gather(self, where: Where) -> list[str]:
         """A list built by a comprehension or a loop."""
@@ -305,8 +302,10 @@ class TensorWriter(Writer):
             "r = [g if g.sum() > 0 else -g for g in r]", "j = max([int(g) for g in {Q}])"]), where, 0)]
 
 
-START = [("x", "a * 2"), ("y", "b.clone()"), ("z", "a + b"), ("v", "c * 0.5"), ("w", "a[0]"), ("s", "c.sum()"),
-         ("h", "q + 1"), ("t", "k + 1"), ("i", "0"), ("j", "p"), ("r", "[a + 1]"), ("d", "{'k': b * 2}")]
+def started(lines: list[str], margin: str, start: Sequence[tuple[str, str]] = START) -> list[str]:
+    """The assignments to those variables that lines use."""
+    used = set(re.findall(r"\w+", " ".join(lines)))
+    return [f"{margin}{name} = {text}" for name, text in start if name in used]
 
 
 def write(random: Random, *, grad: bool = False, deepest: int = 3) -> Program:
@@ -318,17 +317,21 @@ def write(random: Random, *, grad: bool = False, deepest: int = 3) -> Program:
     where = Where()
     start = [(name, random.choice(["a", "b", "a.clone()"]) if name in "xyz" and random.random() < 0.4 else text)
              for name, text in START]
-    body = ["    a, b, c = a * 1, b * 1, c * 1"] if grad else []
-    body += [f"    {name} = {text}" for name, text in start if name not in "zwj" or random.random() < 0.9]
-    for _ in range(random.choice([1, 1, 1, 2])):
-        body += writer.block(where)
-    results = random.sample(["x", "y", "v", "i", "s", "r", "w", "t", "d", "z"], random.randrange(1, 4))
-    body += [f"    return {', '.join(results)}", *(f"    {name} = 0" for name in "zwj")]
+    start = [(name, text) for name, text in start if name not in "zwj" or random.random() < 0.9]
+    body = [line for _ in range(random.choice([1, 1, 1, 2])) for line in writer.block(where)]
+    results = random.sample(["x", "y", "v", "i", "s", "r", "w", "t", "d", "z", "o.x", "o.n", "list(e)", "sorted(m)"],
+                            random.randrange(1, 4))
+    body.append(f"    return {', '.join(results)}")
+    body = [*["    a, b, c = a * 1, b * 1, c * 1"] * grad, *started(body, "    ", start), *body,
+            *(f"    {name} = 0" for name in "zwj")]
     if module:
         lines = ["class program(Base):", "    def forward(self, a, b, c, q, k, p):", *("    " + line for line in body)]
+        for method in random.sample(vocabulary.METHODS, random.randrange(0, 3)):
+            if all(method[0].split("(")[0] not in line for line in lines):
+                lines += ["    " + line for line in writer.method(method)]
     else:
         lines = ["def program(a, b, c, q, k, p):", *body]
-    return Program("\n".join([*lines, ""]), "program", [(random.randrange(1 << 20),) for _ in range(4)], writer.counts)
+    return Program("\n".join([*lines, ""]), "program", [(random.randrange(1 << 20),) for _ in range(3)], writer.counts)
 
 
 def arguments(seed: int) -> tuple[Any, ...]:
@@ -345,46 +348,20 @@ def arguments(seed: int) -> tuple[Any, ...]:
     return a, b, c, q, k, 2
 
 
-def total(value: torch.Tensor) -> torch.Tensor:
-    return value.sum()
+@functools.cache
+def surroundings() -> types.CodeType:
+    return compile(SURROUNDINGS.read_text(), str(SURROUNDINGS), "exec")
 
 
-def helper(value: torch.Tensor, amount: Any = 1) -> torch.Tensor:
-    if value.sum() > amount:
-        return value - amount
-    for _ in range(2):
-        value = value + 0.5
-        if value.max() > 2:
-            break
-    return value
+def file_of(number: int) -> str:
+    return f"/random programs/{number}.py"         # as of a user
 
 
-class Base(nn.Module):
-    total: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("total", torch.zeros(3))
-        self.scale = nn.Parameter(torch.tensor([0.5, 1.0, -1.0]))
-        self.layer = nn.Linear(3, 3)
-        with torch.no_grad():
-            self.layer.weight.copy_(torch.tensor([[0.5, 0.0, 0.25], [0.0, -0.5, 0.0], [1.0, 0.0, 0.0]]))
-            self.layer.bias.fill_(0.25)
-        self.count = 0
-        self.seen: list[Any] = []
-        self.last = torch.ones(2, 3)
-
-    def twice(self, x: torch.Tensor) -> torch.Tensor:
-        self.count += 1
-        return x * 2 if x.max() > 1 else x
-
-
-def load(program: Program, number: int) -> Callable[[], Any]:
-    """Makes the program's function, or a new instance of its module."""
-    filename = f"/random programs/{number}.py"     # as of a user
+def load(program: Program, number: int) -> tuple[Callable[[], Any], dict[str, Any]]:
+    """What makes the program's function, or a new instance of its module, and the globals of its own that it has."""
+    filename = file_of(number)
     linecache.cache[filename] = (len(program.source), None, program.source.splitlines(True), filename)
-    namespace: dict[str, Any] = {
-        "torch": torch, "F": nn.functional, "contextlib": contextlib, "helper": helper, "total": total,
-        "Base": Base, "__name__": "program"}
-    made = program.load(namespace, filename)
-    return made if isinstance(made, type) else lambda: made
+    known: dict[str, Any] = {"__name__": "program"}
+    exec(surroundings(), known)
+    made = program.load(known, filename)
+    return (made if isinstance(made, type) else lambda: made), known
