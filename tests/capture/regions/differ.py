@@ -29,7 +29,7 @@ from tests.capture.regions import tensor_programs
 __all__ = ["Verdict", "compare", "shrink"]
 
 UNUSABLE = "what eager returns cannot be used"       # views that it forbids to use after a write
-SECONDS = 60       # for one program
+SECONDS = 60       # of the processor's time, for one program
 EXACT = {"reference": dict(rtol=1e-6, atol=1e-6), "llvm": dict(rtol=1e-4, atol=1e-4)}
 
 
@@ -229,13 +229,13 @@ def reached(file: str, lines: set[int]) -> Iterator[None]:
 def limited(seconds: int) -> Iterator[None]:
     def stop(*_: Any) -> None:
         raise TooLong
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 @contextlib.contextmanager
