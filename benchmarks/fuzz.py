@@ -38,7 +38,7 @@ from tests.capture.regions.tensor_programs import write
 
 ENOUGH = 100        # programs with each construct
 REFUSED = 0.02
-EVERY = 100         # programs between two lines of progress
+EVERY = 50          # programs between two lines of progress
 SWEEP = 10          # and two sweeps of the heap
 KINDS = ("equal", "refused", "different", "crash")
 HEADER = re.compile(r"# program (\d+), (\w+), grad (\w+), calls (.*)\n")

@@ -83,7 +83,7 @@ TABLE: dict[str, Callable[[Ran], bool]] = {
         "branches"),
     "dict": _text(r"\bd\[|\bd\."), "set": _text(r"\bm\.|\bm \|= |in m\b"), "deque": _text(r"\be\[|\be\.|\(e\)|\*e"),
     "global": _text(r"\btally\b|\bnotes\."), "print": _text(r"\bprint\("),
-    "without source": _text(r"\bblind\("), "long loop": _text(r"range\((300|200|120|250)\)|< 150:"),
+    "without source": _text(r"\bblind\("), "long loop": _text(r"range\((300|120|250)\)| \* (50|60)\b"),
     "swapped carry": _text(r"(x, y = y, x|v, w = w, v|i, j = j, i|y, z = z, y|x, z = z, x)", "loops"),
     "view written": _text(r"\.(t\(\)|view\([^)]*\)(\[.*\])?|\w\[0\])\.\w+_\("),
     "view written later": _text(r"^ *g\.\w+_\("),
