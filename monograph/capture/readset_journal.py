@@ -2,7 +2,7 @@
 
     Journal ::= (container, copy of its content, path)*       dicts (attribute tables among them), lists, deques, sets,
                                                           cells
-    Change  ::= path[key]: before -> after
+    Change  ::= path[key]: before -> after        where `key` is ORDER, of the keys of a dict
 
 A container enters the journal when the trace first sees it, that is before anything can be
 written to it through that reference.
@@ -18,6 +18,16 @@ from typing import Any
 from monograph.capture.guards import ABSENT, same
 
 __all__ = ["Change", "Journal"]
+
+
+ORDER = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of a dict in order."""
+
+    keys: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,10 @@ class Journal:
                     was, value = before.get(key, ABSENT), now.get(key, ABSENT)
                     if was is not value and not same(was, value):
                         found.append(Change(container, key, was, value, f"{path}.{key}"))
+                kept = [key for key in before if key in now]
+                if [*kept, *(key for key in now if key not in before)] != list(now):
+                    then, order = Keys(tuple(before)), Keys(tuple(now))
+                    found.append(Change(container, ORDER, then, order, f"the order of {path}"))
             elif not unchanged(before, now):
                 found.append(Change(container, None, before, now, path))
         for table, name, before, path in self.globals.values():
@@ -122,7 +136,12 @@ def put(container: Any, key: Any, value: Any) -> None:
         else:
             del container.cell_contents
     elif isinstance(container, dict):
-        if value is not ABSENT:
+        if key is ORDER:
+            entries = {name: container[name] for name in value.keys if name in container}
+            for name, entry in entries.items():
+                _table(container).__delitem__(container, name)
+                _table(container).__setitem__(container, name, entry)
+        elif value is not ABSENT:
             _table(container).__setitem__(container, key, value)
         elif key in container:
             _table(container).__delitem__(container, key)
