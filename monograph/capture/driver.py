@@ -219,7 +219,12 @@ class _Attempt:
                 stack.enter_context(told_classes())
                 for hook in self.hooks:
                     stack.enter_context(hook)
+                grad = torch.is_grad_enabled()
                 result = self._call(args, kwargs)
+                if torch.is_grad_enabled() != grad:
+                    raise errors.UnsupportedError("the program changes the grad mode for what comes after it",
+                                                  why="it is put back, and nothing would do it again in later calls",
+                                                  hint="use it as a context manager")
                 self._identify()
                 after, changed = pytree.tree_flatten(given)
                 if changed != spec or any(a is not b for a, b in zip(before, after, strict=True)):

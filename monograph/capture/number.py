@@ -44,6 +44,27 @@ COMPARES = frozenset("gt lt ge le eq ne __gt__ __lt__ __ge__ __le__ __eq__ __ne_
                      "less_equal not_equal".split())
 
 
+LARGEST = 2.0**63 * (1 - 2.0**-50)        # of products: a double that is smaller is that of an int of 64 bits
+ORDERS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+
+
+def _quotient(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a.double() / b.double()
+
+
+def _is_beyond(value: Any) -> bool:
+    """Whether a number is one of Python's that takes more than 64 bits."""
+    return type(value) is int and not -2**63 <= value < 2**63
+
+
+# What torch's functions are for Python's numbers.
+EXACT: dict[Any, Callable[[Any, Any], Any]] = {
+    _quotient: operator.truediv, torch.floor_divide: operator.floordiv, torch.remainder: operator.mod,
+    torch.pow: operator.pow, torch.bitwise_and: operator.and_, torch.bitwise_or: operator.or_,
+    torch.bitwise_xor: operator.xor,
+}
+
+
 def number_dtype(dtype: torch.dtype) -> torch.dtype | None:
     """The dtype that holds what `.item()` gives; None for complex numbers."""
     if dtype is torch.bool:
@@ -165,9 +186,28 @@ class TracedNumber:
     def _binary(self, other: Any, compute: Callable[..., torch.Tensor], swap: bool = False) -> Any:
         if not self._other(other):
             return NotImplemented
+        if _is_beyond(other):
+            return self._beyond(other, compute, swap)
         left, right = (other, self) if swap else (self, other)
         wanted = float if float in (kind_of(left), kind_of(right)) else int
         return self.of(lambda a, b: compute(a.to(DTYPES[wanted]), b.to(DTYPES[wanted])), left, right)
+
+    def _beyond(self, other: int, compute: Callable[..., Any], swap: bool) -> Any:
+        """With an integer of more than 64 bits: an order is known, of anything else the value decides."""
+        if self.kind is float and float(other) == other:
+            return self._binary(float(other), compute, swap)
+        if self.kind is not float and compute in ORDERS:
+            return compute(0, other)
+        function = EXACT.get(compute, compute)
+        return function(other, self._ask()) if swap else function(self._ask(), other)
+
+    def _product(self, other: Any, compute: Callable[..., torch.Tensor], swap: bool = False) -> Any:
+        """Of integers: a call in which it takes more than 64 bits runs in Python."""
+        if bool not in (self.kind, kind_of(other)) and self._other(other) and not self._is_float(other) \
+                and not _is_beyond(other):
+            self.tracer.only_if(self.of(lambda a, b: compute(a.double(), b.double()).abs() < LARGEST,
+                                        *((other, self) if swap else (self, other))).tensor)
+        return self._binary(other, compute, swap)
 
     def _divide(self, other: Any, compute: Callable[..., torch.Tensor], swap: bool, message: str) -> Any:
         """Python's divisions raise where torch gives inf or raises otherwise."""
@@ -196,14 +236,14 @@ class TracedNumber:
         return self._binary(other, operator.sub, True)
 
     def __mul__(self, other: Any) -> Any:
-        return self._binary(other, operator.mul)
+        return self._product(other, operator.mul)
 
     def __rmul__(self, other: Any) -> Any:
-        return self._binary(other, operator.mul, True)
+        return self._product(other, operator.mul, True)
 
     def _true_division(self, other: Any, swap: bool) -> Any:
         message = "float division by zero" if self._is_float(other) else "division by zero"
-        return self._divide(other, lambda a, b: a.double() / b.double(), swap, message)
+        return self._divide(other, _quotient, swap, message)
 
     def __truediv__(self, other: Any) -> Any:
         return self._true_division(other, False)
@@ -239,7 +279,7 @@ class TracedNumber:
 
     def __pow__(self, other: Any) -> Any:
         if type(other) is int and other >= 0 or type(other) is float and self.kind is float and other.is_integer():
-            return self._binary(other, torch.pow)
+            return self._product(other, torch.pow)
         return self._power(self, other) if self._other(other) else NotImplemented
 
     def __rpow__(self, other: Any) -> Any:

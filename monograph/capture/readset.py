@@ -35,6 +35,7 @@ from monograph.capture.readset_hooks import LOCK, Hooks
 from monograph.capture.readset_journal import Change, Journal
 from monograph.capture.readset_messages import Message
 from monograph.capture.readset_modules import ModuleReads
+from monograph.capture.readset_mutables import Mutables
 from monograph.capture.readset_tensors import TensorReads
 from monograph.capture.readset_values import SIMPLE, ValueReads
 from monograph.capture.tree import holds
@@ -58,6 +59,7 @@ class ReadSet:
         self.tensors: dict[int, tuple[torch.Tensor, str]] = {}
         self.known: dict[int, tuple[Any, str]] = {}
         self.journal = Journal()
+        self.mutables = Mutables()
         self.functions = FunctionReads(self)
         self.modules = ModuleReads(self)
         self.of_tensors = TensorReads(self)
@@ -99,7 +101,8 @@ class ReadSet:
 
     def watch(self, tracer: Any) -> None:
         """Let a trace's branches see the containers met so far, and whether something was said."""
-        tracer.watched = lambda: [container for container, _, _ in self.journal.entries.values()]
+        tracer.watched = lambda: [container for container, _, _ in self.journal.entries.values()
+                                  if not isinstance(container, type)]
         tracer.has_written = self.journal.has_written
         tracer.count_messages = lambda: len(self.messages)
         tracer.existed = self.existed
@@ -363,6 +366,8 @@ class ReadSet:
     def _kind(self, value: Any, path: str) -> None:
         """The class of an object, and where it finds attributes: both can be assigned."""
         kind = type(value)
+        for entry in filter(is_user_class, kind.__mro__):
+            self.journal.watch(entry, entry.__name__)
         self.facts["kind", id(value)] = Fact(f"class of {path or 'the module'}", "type({0})", (value,), "is", kind,
                                              () if issubclass(kind, (dict, type)) else (value,))
         if ("bases", kind) not in self.facts and is_user_class(kind):
@@ -378,6 +383,7 @@ class ReadSet:
                         self.class_attribute(cls, name)
         elif is_user_class(cls):
             for entry in filter(is_user_class, cls.__mro__):        # what is read of a class cannot be seen
+                self.journal.watch(entry, entry.__name__)
                 for name, raw in list(entry.__dict__.items()):
                     if name[:2] != "__" and isinstance(raw, DATA):
                         self.class_attribute(cls, name)

@@ -2,8 +2,8 @@
 
     Names ::= globals: name*  chains: (name, attribute+)*  stored: name*  fresh: name*  bare: name*
 
-`bare` are the globals that are read as a whole somewhere, not to take an attribute of. `fresh` are those that the
-code always stores before it reads them: what they were does not matter.
+`bare` are the globals that are read as a whole somewhere, neither to take an attribute of nor to be called. `fresh` are
+those that the code always stores before it reads them: what they were does not matter.
 
 `torch.nn.functional.relu` is the chain (torch, (nn, functional, relu)). Names of nested functions are
 included: they run, when they run, on the same globals.
@@ -68,7 +68,7 @@ def _scan(code: types.CodeType) -> Names:
     fresh: set[str] = set()
     bare: set[str] = set()
     straight = True                          # no jump so far
-    root, attributes = "", []
+    root, attributes, called = "", [], False
     for operation, argument in _instructions(code.co_code):
         straight = straight and operation not in JUMPS
         if root and operation in ATTRIBUTES:
@@ -76,11 +76,11 @@ def _scan(code: types.CodeType) -> Names:
             continue
         if root and attributes:
             chains[root, tuple(attributes)] = None
-        elif root:
+        elif root and not called:
             bare.add(root)
         root, attributes = "", []
         if operation == LOAD:
-            root = code.co_names[argument >> LOAD_SHIFT]
+            root, called = code.co_names[argument >> LOAD_SHIFT], bool(argument & LOAD_SHIFT)
             loaded[root] = None
         elif operation == STORE:
             name = code.co_names[argument]

@@ -65,8 +65,10 @@ class Traced:
         finally:
             self.reads.journal.rollback()
             self.reads.hooks.outside.of_torch.restore()
+            self.reads.mutables.take_back()
             self.reads.hooks.outside.take_back()
         self.reads.hooks.outside.check()
+        self.reads.mutables.check()
         self.argument_changes = []
         for path, container, old in before:
             now = content(container)

@@ -75,10 +75,15 @@ class FunctionReads:
         if "type" in found.globals and "type" not in table:
             self.reads.hooks.lend(table, "type", Type)
         for name in found.bare:              # handed on: who knows what is read of it
-            if isinstance(table.get(name), types.ModuleType):
-                self.reads.reach(table[name], name)
+            value = table.get(name)
+            if isinstance(value, types.ModuleType):
+                self.reads.reach(value, name)
+            elif isinstance(value, types.FunctionType):
+                self.reads.reach(value.__dict__, f"attributes of {name}")
         self.reads.modules.looked_up(found, table)
         for root, attributes in found.chains:
+            if isinstance(table.get(root), types.FunctionType):
+                self.reads.reach(table[root].__dict__, f"attributes of {root}")
             if root in table and root not in found.fresh:
                 self._chain(table[root], root, attributes)
         for name in found.stored:

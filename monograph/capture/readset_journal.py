@@ -81,7 +81,7 @@ class Journal:
         found: list[Change] = []
         for container, before, path in list(self.entries.values()):
             now = content(container)
-            if isinstance(container, dict):
+            if isinstance(container, (dict, type)):
                 for key in {**before, **now}:
                     was, value = before.get(key, ABSENT), now.get(key, ABSENT)
                     if was is not value and not same(was, value):
@@ -105,6 +105,8 @@ class Journal:
 
 
 def content(container: Any) -> Any:
+    if isinstance(container, type):          # but for what the language and its modules keep there
+        return {name: value for name, value in container.__dict__.items() if not name.startswith(("__", "_abc_"))}
     if isinstance(container, types.CellType):
         try:
             return (container.cell_contents,)
@@ -130,7 +132,9 @@ def unchanged(before: Any, now: Any) -> bool:
 
 def put(container: Any, key: Any, value: Any) -> None:
     """Write one change's `before` or `after` into its container."""
-    if isinstance(container, types.CellType):
+    if isinstance(container, type):
+        type.__delattr__(container, key) if value is ABSENT else type.__setattr__(container, key, value)
+    elif isinstance(container, types.CellType):
         if value:
             container.cell_contents, = value
         else:

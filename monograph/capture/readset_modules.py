@@ -11,12 +11,14 @@ import builtins
 import importlib
 import types
 from collections.abc import Callable
-from sys import _getframe  # by names of our own: modules are what is watched
+from sys import _getframe, modules  # by names of our own: modules are what is watched
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
+from monograph.capture import blame
 from monograph.capture.guards import Fact
 from monograph.capture.readset_code import Names, is_user_file, quote
+from monograph.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from monograph.capture.readset import ReadSet
@@ -32,6 +34,7 @@ class ModuleReads:
     def __init__(self, reads: ReadSet) -> None:
         self.reads = reads
         self.thread = get_ident()
+        self.importing = 0                   # how deep in the loading of modules
         self.watched: dict[int, tuple[types.ModuleType, type, type]] = {}       # module, its class, ours
 
     def install(self, replace: Callable[[Any, str, Any], None]) -> None:
@@ -50,6 +53,8 @@ class ModuleReads:
             return
         before = type(module)
         ours = type(before.__name__, (before,), {"__getattribute__": self._getattribute(before.__getattribute__),
+                                                 "__setattr__": self._written(before.__setattr__),
+                                                 "__delattr__": self._written(before.__delattr__),
                                                  "__module__": before.__module__})
         try:
             module.__class__ = ours
@@ -61,6 +66,9 @@ class ModuleReads:
         """Note what code that uses the globals `table` may read of them by text."""
         if any(name in BY_TEXT and name not in table for name in code.globals):
             self.all(table, str(table.get("__name__")))
+            self.reads.mutables.of_globals(table, f"globals of {table.get('__name__')}",
+                                           lambda name: (id(table), name) in self.reads.hooks.lent
+                                           or name in code.stored)
 
     def _getattribute(self, old: Any) -> Any:
         def __getattribute__(module: Any, name: str) -> Any:
@@ -76,12 +84,31 @@ class ModuleReads:
 
         return __getattribute__
 
+    def _written(self, old: Any) -> Any:
+        def written(module: Any, name: str, *value: Any) -> None:
+            if self._asked(_getframe(1)):
+                raise UnsupportedError(f"the program sets {name} of the module {module.__name__}",
+                                       loc=blame.location(_getframe(1)), why="nothing would do it again in later calls",
+                                       hint="return the new value")
+            old(module, name, *value)
+
+        return written
+
     def _asked(self, frame: Any) -> bool:
-        return get_ident() == self.thread and is_user_file(frame.f_code.co_filename)
+        return not self.importing and get_ident() == self.thread and is_user_file(frame.f_code.co_filename)
 
     def _imports(self, old: Any) -> Any:
         def imported(*args: Any, **kwargs: Any) -> Any:
-            module = old(*args, **kwargs)
+            if get_ident() != self.thread:
+                return old(*args, **kwargs)
+            outermost = not self.importing and args[0] not in modules
+            unchanged = self.reads.mutables.unchanged() if outermost else []
+            self.importing += 1
+            try:
+                module = old(*args, **kwargs)
+            finally:
+                self.importing -= 1
+                self.reads.mutables.refresh(unchanged)      # what a module does when it is loaded stays
             if self._asked(_getframe(1)) and isinstance(module, types.ModuleType):
                 self.reads.reach(module, module.__name__)
             return module

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import builtins
 import datetime
+import decimal
 import functools
 import gc
 import io
@@ -70,6 +71,18 @@ REFUSED: dict[types.ModuleType, tuple[str, ...]] = {
     uuid: ("uuid1", "uuid4"),
     os: ("urandom", "times", "getloadavg"),
     sys: ("getrefcount",),
+}
+# What they set would be set once.
+SETTERS: dict[types.ModuleType, tuple[str, ...]] = {
+    torch: ("set_default_dtype", "set_default_device", "set_printoptions", "set_num_threads", "set_num_interop_threads",
+            "use_deterministic_algorithms", "set_deterministic_debug_mode", "set_float32_matmul_precision",
+            "set_warn_always", "set_flush_denormal"),
+    np: ("set_printoptions", "seterr"),
+    sys: ("setrecursionlimit", "setswitchinterval"),
+    gc: ("enable", "disable", "set_threshold", "freeze", "unfreeze"),
+    os: ("chdir", "putenv", "unsetenv", "umask", "mkdir", "makedirs", "remove", "unlink", "rename", "replace", "rmdir",
+         "system", "kill"),
+    decimal: ("setcontext",),
 }
 # Refused where they are not given the moment they speak of: by the number of arguments that takes.
 OF_NOW: dict[types.ModuleType, dict[str, int]] = {
@@ -137,6 +150,9 @@ class Outside:
         for module, names in REFUSED.items():
             for name in names:
                 self._put(replace, module, name, self.refusal)
+        for module, names in SETTERS.items():
+            for name in names:
+                self._put(replace, module, name, self._setter)
         for module, names in FACTS.items():
             for name in names:
                 self._put(replace, module, name, self._fact)
@@ -217,6 +233,17 @@ class Outside:
             frame = self.user_frame(through=through)
             if frame is not None:
                 raise self._error(name, frame)
+            return old(*args, **kwargs)
+
+        return refused
+
+    def _setter(self, name: str, old: Any) -> Any:
+        def refused(*args: Any, **kwargs: Any) -> Any:
+            frame = self.user_frame()
+            if frame is not None:
+                raise UnsupportedError(f"the program calls {name}()", loc=_location(frame),
+                                       why="the trace runs once for many calls, which would not do so",
+                                       hint="call it outside of the compiled function")
             return old(*args, **kwargs)
 
         return refused

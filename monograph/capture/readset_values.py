@@ -8,6 +8,7 @@ import contextvars
 import decimal
 import functools
 import io
+import queue
 import sys
 import threading
 import types
@@ -20,6 +21,7 @@ import numpy as np
 import torch
 
 from monograph.capture.guards import ABSENT, Fact
+from monograph.capture.readset_mutables import decimal_settings
 
 if TYPE_CHECKING:
     from monograph.capture.readset import ReadSet
@@ -41,6 +43,7 @@ class ValueReads:
         self.facts = reads.facts
 
     def read(self, value: Any, path: str) -> None:
+        self.reads.mutables.value(value, path)
         if isinstance(value, (types.MethodType, staticmethod, classmethod)):
             self.reads.reach(value.__func__, path)
             if isinstance(value, types.MethodType):
@@ -71,9 +74,10 @@ class ValueReads:
                                                    (value, (value.getvalue(), value.tell())))
         elif value is decimal or value is decimal.Decimal or value is decimal.getcontext:
             self.settings("the decimal context", decimal_settings)
+            self.reads.mutables.decimals()
         elif isinstance(value, (bytearray, memoryview, array.array)):
             self.facts["array", id(value)] = Fact(f"content of {path}", "bytes({0}) == {1}", (value, bytes(value)))
-        elif isinstance(value, NAMESPACES):
+        elif isinstance(value, (*NAMESPACES, queue.Queue)):
             self.namespace(value, path)
 
     def settings(self, label: str, read: Callable[[], Any]) -> None:
@@ -155,10 +159,3 @@ class ValueReads:
             objects = (value, key, dict.__getitem__)
             self.facts["item", id(value), key] = Fact(label, get, objects, "same", entry, (value,))
             self.reads.reach(entry, label)
-
-
-def decimal_settings() -> tuple[Any, ...]:
-    """What decides how decimals are computed; flags that a computation raises left out."""
-    context = decimal.getcontext()
-    return (context.prec, context.rounding, context.Emin, context.Emax, context.capitals, context.clamp,
-            tuple(context.traps.values()))
