@@ -234,10 +234,10 @@ class Seal:
         for leaf in leaves:
             if isinstance(leaf, compat.FakeTensor) and self.tracer.memory.of(leaf).input is None:
                 seen.setdefault(compat.storage_id(leaf), []).append(Layout.of(leaf))
-        for storage in self._shared(leaves):
-            seen.setdefault(compat.storage_id(storage.base), []).append(storage.layout)
-        for key, layouts in seen.items():
-            self.fresh[key] = self._fresh(self.tracer.memory.by_id[key], layouts)
+        shared = dict.fromkeys(compat.storage_id(storage.base) for storage in self._shared(leaves))
+        for key in {**seen, **shared}:
+            storage = self.tracer.memory.by_id[key]
+            self.fresh[key] = self._whole(storage) if key in shared else self._fresh(storage, seen[key])
 
     def _shared(self, leaves: list[Any]) -> list[Storage]:
         """Storages made inside that two results may lie in, one of them perhaps."""
@@ -259,6 +259,10 @@ class Seal:
         alone = all(layout.key == first.key for layout in layouts)
         if alone and (first.at_zero().is_dense() or not storage.layout.is_dense()) and not (first.conj or first.neg):
             return self.output(self.tracer.memory.read_layout(storage, first), first.strides), None
+        return self._whole(storage)
+
+    def _whole(self, storage: Storage) -> tuple[int, Layout | None]:
+        """A storage that several results lie in, each at a place of its own."""
         if not storage.layout.is_dense():
             raise errors.UnsupportedError("several results share a storage that has gaps", loc=self.tracer.record.loc)
         return self.output(self.tracer.memory.read_layout(storage, storage.layout), storage.layout.strides), \

@@ -74,3 +74,31 @@ def test_identity(function: Any, backend: str) -> None:
                 seen.append((alias_relation(tensors), [t.tolist() for t in tensors]))
     assert seen[:4] == seen[4:]
     assert len(monograph.api.dispatcher_of(fast).entries) == 1
+
+
+def rows_of_one(x, y):
+    k = x * 1
+    if y.sum() > 0:
+        k, m = k[0], k[1]
+    else:
+        k, m = k[1], k[0]
+    k.add_(m)
+    return k, m
+
+
+def parts_of_rows_of_one(x, y):
+    k = x * 1
+    m = k[0] if y.sum() > 0 else k[1]
+    m.add_(1)
+    return m[1:], m[:2], k[0]
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+@pytest.mark.parametrize("function", [rows_of_one, parts_of_rows_of_one])
+def test_places_in_one_storage(function: Any, backend: str) -> None:
+    fast = monograph.compile(function, backend=backend)
+    for sign in (1, -1):
+        x, y = torch.arange(6.0).reshape(2, 3), torch.tensor([float(sign)])
+        mine, theirs = fast(x, y), function(x, y)
+        assert [t.tolist() for t in mine] == [t.tolist() for t in theirs]
+        assert alias_relation([x, *mine]) == alias_relation([x, *theirs])
