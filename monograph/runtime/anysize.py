@@ -17,16 +17,14 @@ from monograph.ir.placement import Block, place
 from monograph.ir.types import TensorType
 from monograph.runtime.early import symbols_of
 from monograph.runtime.frame import Frame
-from monograph.runtime.held import numbers
+from monograph.runtime.held import REMEMBERED, numbers
 from monograph.runtime.program import ROOM, AnySize, Program
 from monograph.runtime.rows import row_major
 
 __all__ = ["Known", "Start"]
 
-REMEMBERED = 256        # sets of sizes
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Known:
     """What follows from one set of sizes: numbers for words, offsets of blocks, bytes of all blocks, types of results,
     bytes that given values need beyond their own."""
@@ -59,9 +57,11 @@ class Start:
 
     def set(self, frame: Frame, tensors: list[Any], outputs: list[Any], known: Known, address: int) -> None:
         """`address`: of so many bytes as are known to be needed."""
-        first, memory, words = frame.row_words, frame.memory, frame.words
-        memory[self.sizes + first] = known.sizes
-        memory[self.blocks + first] = known.offsets + address
+        first, words = frame.row_words, frame.words
+        if frame.sized.get(self) != (known, address):           # nothing else writes to these words
+            frame.memory[self.sizes + first] = known.sizes
+            frame.memory[self.blocks + first] = known.offsets + address
+            frame.sized[self] = known, address
         for slot, word in self.step.given:
             tensor = frame.value(slot, tensors, outputs)
             if not tensor.is_contiguous():
@@ -73,8 +73,7 @@ class Start:
             words[first + word] = tensor.data_ptr()
         for position, word, shape, strides, dtype in known.results:
             result = compat.empty_strided_cpu(shape, strides, dtype)
-            frame.held[position] = frame.rows[word] = result
-            frame.own.add(compat.storage_address(result))
+            frame.held[position] = frame.made[position] = frame.rows[word] = result
             words[first + word] = result.data_ptr()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -60,6 +61,15 @@ class Executable:
             (number, program.slots[slot].position, held.checker(number, kinds[number]))
             for number, slot in program.held_inputs
         ]
+        self._dtypes = [kind.dtype if isinstance(kind, TensorType) else None
+                        for kind in (kinds[number] for number, _ in program.held_inputs)]
+        told = frozenset[str]().union(*(held.names_told(kinds[number]) for number, _ in program.held_inputs))
+        self._shapes_tell = None not in self._dtypes and all(
+            held.names_in(kinds[number]) <= told for number, _ in program.held_inputs)
+        self._symbols: dict[tuple[Any, ...], dict[str, Any]] = {}      # by the shapes of the inputs that are held
+        kinds = program.outputs
+        self._strides = [held.remembered(kind.strides) if isinstance(kind, TensorType) and kind.strides is not None
+                         else None for kind in (kinds[number] for number, _ in program.held_outputs)]
         self._holds = program.held > 0
         self._frames: list[Frame] = []
 
@@ -132,21 +142,50 @@ class Executable:
         """Take numbers and tensors of unknown size out of the inputs, learn the symbols of their types, and make
         ready what these decide."""
         symbols = frame.symbols
-        for number, bind in self._binders:
-            bind(tensors[number], symbols)
-        for number, position, check in self._holders:
-            frame.held[position] = check(tensors[number], symbols)
+        if not self._recall(frame, tensors):
+            for number, bind in self._binders:
+                bind(tensors[number], symbols)
+            for number, position, check in self._holders:
+                frame.held[position] = check(tensors[number], symbols)
+            if self._shapes_tell:
+                if len(self._symbols) >= held.REMEMBERED:
+                    self._symbols.clear()
+                self._symbols[tuple([tensors[number].shape for number, *_ in self._holders])] = dict(symbols)
+        for number, *_ in self._holders:
             tensors[number] = PLACEHOLDER
         if self._begin is not None:
             self._begin(frame, tensors, outputs)
 
+    def _recall(self, frame: Frame, tensors: list[torch.Tensor]) -> bool:
+        """Take the inputs, if they are plain and of shapes that were seen before."""
+        for (number, position, _), dtype in zip(self._holders, self._dtypes):
+            if dtype is None or not held.is_plain(tensors[number], dtype):
+                return False
+            frame.held[position] = tensors[number]
+        known = self._symbols.get(tuple([tensors[number].shape for number, *_ in self._holders]))
+        if known is None:
+            return False
+        frame.symbols.update(known)
+        return True
+
     def _release(self, frame: Frame, outputs: list[torch.Tensor]) -> None:
         """Hand out what is held of the outputs, in memory of their own."""
-        program, own = self.program, frame.own
-        for number, slot in program.held_outputs:
-            value = frame.held[program.slots[slot].position]
+        program, own, made = self.program, frame.own, frame.made
+        others = []
+        for (number, slot), strides in zip(program.held_outputs, self._strides):
+            position = program.slots[slot].position
+            value = frame.held[position]
+            wanted = None if strides is None else strides(frame.symbols)
+            fresh = made.get(position)
+            if fresh is not None and fresh is value and wanted in (None, fresh.stride()):
+                outputs[number] = made.pop(position)
+            else:
+                others.append((number, value, wanted))
+        if others:
+            own.update(map(compat.storage_address, made.values()))
+        for number, value, wanted in others:
             storage = compat.storage_address(value) if isinstance(value, torch.Tensor) else 0
-            outputs[number] = held.lay_out(value, program.outputs[number], frame.symbols, storage in own)
+            outputs[number] = held.lay_out(value, wanted, storage in own)
             own.discard(storage)
 
     def _continue(

@@ -28,7 +28,7 @@ class Frame:
 
     __slots__ = (
         "_program", "_views", "address", "arena", "bases", "copies", "error", "held", "is_filled", "is_native",
-        "memory", "observed", "own", "row_words", "rows", "spaces", "symbols", "words",
+        "made", "memory", "observed", "own", "row_words", "rows", "sized", "spaces", "symbols", "words",
     )
 
     def __init__(self, program: Program, code: Code | None, watches: np.ndarray) -> None:
@@ -38,6 +38,7 @@ class Frame:
         self.is_native = code is not None
         self.hold()
         self.arena = _arena(program.arena_bytes)
+        self.sized: dict[Any, Any] = {}     # by step: the sizes that its words are set for
         self.spaces = [_arena(0), _arena(0)]        # for blocks of a size that only calls know
         base_count, widest = (0, 0) if code is None else (code.base_count, code.widest)
         self.bases = len(FrameWord)
@@ -103,7 +104,8 @@ class Frame:
         self.held: list[Any] = [None] * self._program.held
         self.symbols: dict[str, Any] = {}
         self.rows: dict[int, torch.Tensor] = {}     # by word: the tensor it points into
-        self.own: set[int] = set()                  # storages that this call made, of held values
+        self.made: dict[int, torch.Tensor] = {}     # held values as they were made for kernels to write
+        self.own: set[int] = set()                  # storages that this call made, of other held values
 
     def value(self, number: int, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> Any:
         """The tensor that slot `number` is in this call, or the number it holds."""

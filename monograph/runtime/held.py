@@ -17,13 +17,15 @@ from monograph.ir.types import ScalarType, TensorType, Type
 from monograph.runtime import lazy
 
 __all__ = [
-    "PLACEHOLDER", "Binder", "Check", "Symbols", "binder", "checker", "has_symbols", "is_held", "lay_out", "names_in",
-    "names_told", "numbers", "sizer", "solid",
+    "PLACEHOLDER", "REMEMBERED", "Binder", "Check", "Symbols", "binder", "checker", "has_symbols", "is_held",
+    "is_plain", "lay_out", "names_in", "names_told", "numbers", "remembered", "sizer", "solid",
 ]
 
 Symbols: TypeAlias = MutableMapping[str, Any]
 Binder: TypeAlias = Callable[[Any, Symbols], None]
 Check: TypeAlias = Callable[[Any, Mapping[str, Any]], Any]
+
+REMEMBERED = 256        # sets of sizes
 
 KINDS = {"int": int, "float": (int, float), "bool": bool}
 
@@ -145,6 +147,30 @@ def checker(number: int, type: Type) -> Check:
     return check
 
 
+def is_plain(value: Any, dtype: torch.dtype) -> bool:
+    """Is it a tensor in memory as it looks, of that dtype?"""
+    return (isinstance(value, torch.Tensor) and value.dtype is dtype and value.is_cpu and value.layout is torch.strided
+            and not value.is_conj() and not value.is_neg())
+
+
+def remembered(entry: Any) -> Callable[[Mapping[str, Any]], Any]:
+    """`numbers(entry, symbols)`, computed once for each set of numbers that `entry` asks for."""
+    dims = [dim for dim in entry if isinstance(dim, Expr)]
+    names = sorted(frozenset[str]().union(*map(symbolic.free_symbols, dims)))
+    found: dict[tuple[Any, ...], Any] = {}
+
+    def look_up(symbols: Mapping[str, Any]) -> Any:
+        key = tuple([symbols[name] for name in names])
+        made = found.get(key)
+        if made is None:
+            if len(found) >= REMEMBERED:
+                found.clear()
+            made = found[key] = numbers(entry, symbols)
+        return made
+
+    return look_up
+
+
 def sizer(shape: tuple[Dim, ...]) -> Callable[[Mapping[str, Any]], tuple[int, ...]]:
     """What computes a shape from symbols."""
     template = [0 if isinstance(dim, Expr) else dim for dim in shape]
@@ -160,15 +186,15 @@ def sizer(shape: tuple[Dim, ...]) -> Callable[[Mapping[str, Any]], tuple[int, ..
     return sizes
 
 
-def lay_out(value: Any, type: Type, symbols: Mapping[str, Any], is_own: bool) -> Any:
-    """`value` as an output: strided as the type says, in memory of its own, which it has where `is_own`."""
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or not isinstance(type, TensorType):
+def lay_out(value: Any, wanted: tuple[int, ...] | None, is_own: bool) -> Any:
+    """`value` as an output: with the strides `wanted` (None: as it comes), in memory of its own, which it has where
+    `is_own`."""
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
         return value
-    wanted = value.stride() if type.strides is None else numbers(type.strides, symbols)
     starts = is_own and not value.storage_offset() and not value.is_conj() and not value.is_neg()
-    if starts and value.stride() == wanted:
+    if starts and (wanted is None or value.stride() == wanted):
         return value
-    if type.strides is None:        # torch's own choice, which spreads out expanded views
+    if wanted is None:        # torch's own choice, which spreads out expanded views
         laid = torch.empty_like(value)
     else:
         laid = torch.empty_strided(value.shape, wanted, dtype=value.dtype, device=value.device)

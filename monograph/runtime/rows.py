@@ -11,7 +11,7 @@ from monograph import compat
 from monograph.ir.types import TensorType
 from monograph.runtime import failure
 from monograph.runtime.frame import Frame
-from monograph.runtime.held import numbers, sizer
+from monograph.runtime.held import remembered
 from monograph.runtime.program import ROOM, Point, Program, RowAt, RowsNext, RowsStart
 
 __all__ = ["next_rows", "point", "row_at", "start"]
@@ -25,11 +25,12 @@ def start(program: Program, number: int, step: RowsStart) -> Callable[[Frame, li
     for slot, word in step.results:
         kind = program.slots[slot].type
         assert isinstance(kind, TensorType), kind
-        made.append((program.slots[slot].position, word, sizer(kind.shape), kind.dtype))
+        made.append((program.slots[slot].position, word, remembered(kind.shape), kind.dtype))
+    size = remembered((step.size,))
 
     def perform(frame: Frame, tensors: list[Any], outputs: list[Any]) -> int:
         words, first, symbols = frame.words, frame.row_words, frame.symbols
-        left = numbers(step.size, symbols)
+        left, = size(symbols)
         for slot, word in step.given:
             tensor = frame.value(slot, tensors, outputs)
             if not tensor.is_contiguous():
@@ -42,8 +43,7 @@ def start(program: Program, number: int, step: RowsStart) -> Callable[[Frame, li
         for position, word, sizes, dtype in made:
             shape = sizes(symbols)
             result = compat.empty_strided_cpu(shape, row_major(shape), dtype)
-            frame.held[position] = frame.rows[word] = result
-            frame.own.add(compat.storage_address(result))
+            frame.held[position] = frame.made[position] = frame.rows[word] = result
             words[first + word + 1] = result.data_ptr()
         for most, counter, fewest in step.chunks:
             words[first + counter] = 0

@@ -36,7 +36,7 @@ ANY_SIZE = Op(
     (Parameter("given", ParameterKind.TENSORS), Parameter("examples", ParameterKind.ATTRIBUTE),
      Parameter("symbols", ParameterKind.ATTRIBUTE)),
 )
-FEWEST = 2              # working nodes; one alone is as well called in torch
+FEWEST = 1              # working nodes
 EXAMPLES = (61, 67, 71, 73, 79, 83, 89, 97)     # of sizes, in the order of the symbols
 Kind = tuple[str, str]
 
