@@ -18,7 +18,7 @@ from monograph.capture.layout import Layout
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["attribute"]
+__all__ = ["attribute", "lie_alike"]
 
 GRAD: Any = Tensor.grad
 DATA: Any = Tensor.data
@@ -54,8 +54,12 @@ def _is_its_own(tracer: Tracer, tensor: torch.Tensor, data: Any) -> bool:
     if not isinstance(data, torch.Tensor) or data.dtype is not tensor.dtype:
         return False
     with torch._C.DisableTorchFunction(), torch.no_grad():
-        ours, theirs = tracer.lift(tensor), tracer.lift(data)
-        return compat.storage_id(ours) == compat.storage_id(theirs) and Layout.of(ours).key == Layout.of(theirs).key
+        return lie_alike(tracer.lift(tensor), tracer.lift(data))
+
+
+def lie_alike(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
+    """Whether two fakes are the same elements of the same memory."""
+    return compat.storage_id(ours) == compat.storage_id(theirs) and Layout.of(ours).key == Layout.of(theirs).key
 
 
 def _refusal(what: str) -> errors.UnsupportedError:

@@ -20,8 +20,8 @@ import torch
 
 from monograph.source import SourceLoc
 
-__all__ = ["asking_frame", "expression", "is_ours", "is_user_code", "know_lines", "line_behind", "location",
-           "raised_by_us", "raised_by_user", "raises_at", "reads_attribute", "site", "user_frame", "warn"]
+__all__ = ["asking_frame", "expression", "is_of_torch", "is_ours", "is_user_code", "know_lines", "line_behind",
+           "location", "raised_by_us", "raised_by_user", "raises_at", "reads_attribute", "site", "user_frame", "warn"]
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -42,6 +42,10 @@ def is_user_code(code: CodeType) -> bool:
 
 def is_ours(code: CodeType) -> bool:
     return code.co_filename.startswith(OURS)
+
+
+def is_of_torch(code: CodeType) -> bool:
+    return code.co_filename.startswith(TORCH)
 
 
 def user_frame(depth: int = 1) -> FrameType | None:

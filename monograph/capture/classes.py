@@ -16,6 +16,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, cast
 
 import torch
@@ -58,7 +59,11 @@ class _Asked(type):
     """The class of `Type`."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return class_of(args[0]) if len(args) == 1 and not kwargs else type(*args, **kwargs)
+        if len(args) == 1 and not kwargs:
+            return class_of(args[0])
+        name, bases, members = args
+        module = sys._getframe(1).f_globals.get("__name__")      # of the frame that makes it, as Python has it
+        return type(name, bases, {"__module__": module, **members} if module else members, **kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, type)
@@ -153,6 +158,7 @@ def _make_subclass(cls: type, data: torch.Tensor, require_grad: bool = False, **
     return _as_subclass(data.detach(), cls).requires_grad_(require_grad)
 
 
+ATTRIBUTES: Any = vars(Tensor)["__dict__"]
 PLAIN = {"as_subclass": Tensor.as_subclass, "_make_subclass": Tensor._make_subclass}
 OURS: dict[str, Any] = {"as_subclass": _as_subclass, "_make_subclass": staticmethod(_make_subclass)}
 
@@ -163,9 +169,14 @@ def told_classes() -> Iterator[None]:
     def told(fake: torch.Tensor) -> type:
         return _class_of_fake(fake) if is_user_code(sys._getframe(1).f_code) else type(fake)
 
+    def seen(fake: torch.Tensor) -> Any:
+        mine = is_user_code(sys._getframe(1).f_code)
+        return MappingProxyType(attributes_of(fake)) if mine else ATTRIBUTES.__get__(fake)
+
     before = "__class__" in compat.FakeTensor.__dict__       # of a trace that this one lies in
     if not before:
         compat.put_class_entry(compat.FakeTensor, "__class__", property(told))
+        compat.put_class_entry(compat.FakeTensor, "__dict__", property(seen))
         for name, function in OURS.items():
             setattr(Tensor, name, function)
     try:
@@ -173,5 +184,6 @@ def told_classes() -> Iterator[None]:
     finally:
         if not before:
             compat.put_class_entry(compat.FakeTensor, "__class__", None)
+            compat.put_class_entry(compat.FakeTensor, "__dict__", None)
             for name in OURS:
                 delattr(Tensor, name)

@@ -7,6 +7,7 @@ before torch fails in its own words.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from monograph import compat, errors
 from monograph.capture import blame, classes, counted, dynamic, handlers, higher_order, packed, value_checks
 from monograph.capture.arrays import TracedArray, as_tensors
-from monograph.capture.attributes import attribute
+from monograph.capture.attributes import attribute, lie_alike
 from monograph.capture.draws import REAL, DefaultGenerator
 from monograph.capture.functions import Allowed, call_whole, gives_number
 from monograph.capture.histories import cut
@@ -34,11 +35,13 @@ __all__ = ["UserMode"]
 
 Tensor = torch.Tensor
 
+VERSION: Any = vars(torch._C.TensorBase)["_version"].__get__
+
 # They leave torch with the tensor's memory or its printed values.
 LEAVES_TORCH: dict[Any, str] = {
     Tensor.__array__: "__array__()", Tensor.data_ptr: "data_ptr()",
     Tensor.__dlpack__: "__dlpack__()", Tensor.__repr__: "repr()", Tensor.__format__: "format()",
-    Tensor.__reduce_ex__: "pickling",
+    Tensor.__reduce_ex__: "pickling", VERSION: "_version",
 }
 
 SHOWN = frozenset({Tensor.__format__, Tensor.__repr__})      # in an f-string of converted code they need no values
@@ -83,6 +86,10 @@ class UserMode(TorchFunctionMode):
             return self.deep_copy(*args)
         if func is Tensor.__format__ and isinstance(args[0], compat.FakeTensor) and not args[0].dim():
             return self.formatted(*args)
+        if func is Tensor.__reduce_ex__ and self.copies(args[0]):
+            return Tensor.detach, args[:1]
+        if func is Tensor.is_set_to:
+            return self.lies_as(*args)
         if func in LEAVES_TORCH and (isinstance(args[0], compat.FakeTensor) or func is Tensor.__array__):
             raise self.leaves(func, args[0])
         if isinstance(func, compat.HigherOrderOperator) and func.name() in higher_order.KNOWN:
@@ -218,6 +225,15 @@ class UserMode(TorchFunctionMode):
             memo[id(tensor)] = memo[home].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
         copied: torch.Tensor = memo[id(tensor)]
         return copied
+
+    def copies(self, tensor: torch.Tensor) -> bool:
+        """Whether `copy.copy` asks what it may make another tensor of the same memory from."""
+        frame = blame.asking_frame(3)
+        return frame is not None and frame.f_code is copy.copy.__code__ and not tensor.requires_grad
+
+    def lies_as(self, tensor: torch.Tensor, other: torch.Tensor) -> bool:
+        with torch._C.DisableTorchFunction():
+            return lie_alike(self.tracer.lift(tensor), self.tracer.lift(other))
 
     def leaves(self, func: Any, tensor: torch.Tensor) -> Exception:
         frame = blame.user_frame(3)

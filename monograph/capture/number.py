@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from monograph.capture.blame import is_ours, is_user_code, reads_attribute
+from monograph.capture.blame import is_of_torch, is_ours, reads_attribute
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -112,7 +112,7 @@ class TracedNumber:
             return TracedNumber
         if self.kind is int:
             return int if reads_attribute(frame, "__class__") else Integer
-        return self.kind if is_user_code(frame.f_code) else TracedNumber
+        return TracedNumber if is_of_torch(frame.f_code) else self.kind
 
     def _ask(self, *_: Any, **__: Any) -> Any:
         return self.tracer.ask(self.tensor)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import enum
 import gc
 import logging
+import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -125,11 +126,12 @@ class ReadSet:
         key = (id(instance), name)
         if key in self.seen or id(instance) not in self.known:
             return
+        if name == "__dict__" and isinstance(instance, nn.Module) and not blame.is_user_code(sys._getframe(2).f_code):
+            return                           # torch looks for what it reads next
         self.seen.add(key)
         self.lines[key] = blame.location(blame.user_frame(2))
         if name == "__dict__":               # all of it at once, as by vars()
-            if not isinstance(instance, nn.Module):
-                self.values.namespace(instance, self.known[id(instance)][1])
+            self.values.namespace(instance, self.known[id(instance)][1])
             return
         path = self._path(instance, name)
         table = table_of(instance)

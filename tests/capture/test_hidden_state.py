@@ -11,6 +11,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import monograph
 
@@ -141,3 +142,74 @@ def test_an_iterator_that_is_only_seen_is_not_refused():
     compiled = monograph.compile(lambda x: x * box.scale)
     assert compiled(torch.ones(1)) == 2
     assert next(box.source) == 0 and compiled(torch.ones(1)) == 2
+
+
+def test_functions_given_to_exec_are_guarded():
+    names = {"torch": torch, "factor": 1.0}
+    exec("""
+def function(x, k=2.0):
+    return x * factor * k + other(x)
+
+def other(x):
+    return x * term
+
+term = 3.0
+""", names)
+    function, x = names["function"], torch.ones(1)
+    compiled = monograph.compile(function)
+    changes = [
+        lambda: names.update(factor=5.0), lambda: names.update(term=7.0),
+        lambda: setattr(function, "__defaults__", (4.0,)), lambda: names.update(other=lambda x: x),
+        lambda: setattr(function, "__code__", (lambda x, k=2.0: x - 1).__code__),
+    ]
+    for change in (lambda: None, *changes):
+        change()
+        assert compiled(x) == function(x)
+    assert len(compiled.recompiles) == len(changes)
+
+
+class Described(nn.Module):
+    """A descriptor that looks into the module's own dict."""
+
+    class Value:
+        def __get__(self, owner, kind):
+            return owner.__dict__.get("hidden", 1.0)
+
+        def __set__(self, owner, value):
+            owner.__dict__["hidden"] = value
+
+    value = Value()
+
+    def forward(self, x):
+        before = self.value
+        self.value = 5.0
+        return x * before + self.value
+
+
+def test_a_descriptor_that_reads_the_dict_of_a_module():
+    ours, theirs, x = Described(), Described(), torch.ones(1)
+    compiled = monograph.compile(ours)
+    for value in (None, None, 3.0):
+        if value is not None:
+            ours.value = theirs.value = value
+        assert compiled(x) == theirs(x) and ours.value == theirs.value
+
+
+@functools.singledispatch
+def kind_of(value):
+    return 1.0
+
+
+kind_of.register(torch.Tensor)(lambda value: 2.0)
+kind_of.register(float)(lambda value: 3.0)
+kind_of.register(int)(lambda value: 4.0)
+kind_of.register(bool)(lambda value: 5.0)
+
+
+def test_dispatch_by_the_class_of_traced_values():
+    def function(x):
+        numbers = x.sum().item(), x.long().sum().item(), (x.sum() > 1).item()
+        return [x * kind_of(value) for value in (x, *numbers, x.shape[0], None)]
+
+    x = torch.ones(2)
+    assert str(monograph.compile(function)(x)) == str(function(x))

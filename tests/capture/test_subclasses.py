@@ -1,5 +1,6 @@
 """Subclasses of Tensor: what their `__torch_function__` makes of ops is in the program; results have eager's class."""
 
+import copy
 import functools
 
 import pytest
@@ -207,3 +208,31 @@ def test_attributes_of_plain_results():
         result, again = compiled(x)
         assert result is again and result.label == "y"
         assert described(result) == described(function(x)[0])
+
+
+CLASSES = {
+    "type of a tensor": lambda x: x + 1 if type(x) is torch.Tensor else x,
+    "__class__ of a tensor": lambda x: x + 1 if x.__class__ is torch.Tensor else x,
+    "by class": lambda x: {torch.Tensor: lambda v: v + 1, int: None}[type(x)](x),
+    "a parameter made inside": lambda x: x + len(type(torch.nn.Parameter(x.detach())).__name__),
+    "a float": lambda x: (n := x.sum().item(), type(n) is float, n.__class__ is float, isinstance(n, float)),
+    "an integer": lambda x: (n := x.long().sum().item(), type(n) is int, n.__class__ is int, isinstance(n, int)),
+    "a bool": lambda x: (n := (x.sum() > 1).item(), type(n) is bool, n.__class__ is bool, isinstance(n, bool)),
+    "a size": lambda x: (type(x.shape[0]) is int, x.shape[0].__class__ is int, type(x.shape) is torch.Size),
+    "an array": lambda x: type(x.numpy()).__name__,
+    "what makes classes": lambda x: (type("Made", (), {"v": 3})().v, isinstance(int, type), issubclass(type, type)),
+    "attributes": lambda x: (dict(vars(x)), dict(x.__dict__), hasattr(x, "label")),
+    "a copy": lambda x: copy.copy(x).add_(1),
+    "the same memory": lambda x: (x.is_set_to(x), x.is_set_to(x.detach()), x.is_set_to(x + 1), x.is_set_to(x[:1])),
+}
+
+
+@pytest.mark.parametrize("name", list(CLASSES))
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_what_python_is_told_of_values(name, dynamic):
+    function = CLASSES[name]
+    compiled = monograph.compile(function, dynamic=dynamic)
+    for size in (3, 4):
+        ours, theirs = torch.arange(float(size)), torch.arange(float(size))
+        assert described(compiled(ours)) == described(function(theirs)) and described(ours) == described(theirs)
+    assert "type" not in globals()

@@ -173,7 +173,7 @@ class RegionOperators(Operators):
         decided = self.decide(first)
         if isinstance(decided, bool):
             return self.and_(rest[0](), *rest[1:]) if decided else first
-        return self.either(decided, lambda: self.and_(rest[0](), *rest[1:]), lambda: first)
+        return self.branch(decided, lambda: self.and_(rest[0](), *rest[1:]), lambda: first, NOTHING)
 
     def or_(self, first: Any, *rest: Thunk) -> Any:
         if not rest:
@@ -181,17 +181,7 @@ class RegionOperators(Operators):
         decided = self.decide(first)
         if isinstance(decided, bool):
             return first if decided else self.or_(rest[0](), *rest[1:])
-        return self.either(decided, lambda: first, lambda: self.or_(rest[0](), *rest[1:]))
-
-    def either(self, predicate: torch.Tensor, then: Thunk, otherwise: Thunk) -> Any:
-        """The value of `and`/`or`: truth values of any kind become one traced bool."""
-        return self.branch(predicate, lambda: self.truth_value(then()), lambda: self.truth_value(otherwise()), NOTHING)
-
-    def truth_value(self, value: Any) -> Any:
-        """A bool tensor of one element and a traced bool are told apart by nobody who asks for truth."""
-        if isinstance(value, torch.Tensor) and value.dtype is torch.bool and not value.dim():
-            return self.tracer.wrap(value)
-        return value
+        return self.branch(decided, lambda: first, lambda: self.or_(rest[0](), *rest[1:]), NOTHING)
 
     def not_(self, value: Any) -> Any:
         decided = self.decide(value)
