@@ -11,7 +11,7 @@ Python's own, and by torch's pytree otherwise.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ from monograph.ir.graph import Value
 from monograph.ir.symbolic import Dim, Symbol
 from monograph.ir.types import TensorType
 
-__all__ = ["Finish", "Told", "finisher", "gatherer", "is_whole", "placer", "relayout", "reinterpret",
+__all__ = ["Finish", "Told", "finisher", "gatherer", "hander", "is_whole", "placer", "relayout", "reinterpret",
            "symbols_told", "write_back"]
 
 Finish = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any]
@@ -73,6 +73,26 @@ def placer(captured: Captured) -> Finish:
     names = _results(text, captured)
     text.lines.append(f"return [{', '.join(names)}]")
     return text.function("place", "inputs, outputs, leaves", guarded=False)
+
+
+def hander(captured: Captured, chosen: Mapping[int, Choice]) -> Callable[..., None]:
+    """`hand(results, inputs, outputs, leaves)`: results that are the caller's tensors in this call, or views of them,
+    take their places. They are made where autograd listens."""
+    text = Text()
+    text.lines += [f"{name} = {place}" for name, place in symbols_told(captured).items()]
+    views: set[str] = set()
+    for number, choice in chosen.items():
+        for output, other in reversed(choice.alternatives):
+            made = _expression(text, other, captured)
+            if isinstance(other, InputView):         # one object, however often the result has it
+                name = f"view{other.object}"
+                if name not in views:
+                    text.lines.append(f"{name} = None")
+                    views.add(name)
+                text.lines.append(f"if outputs[{output}]: {name} = {made} if {name} is None else {name}")
+                made = name
+            text.lines.append(f"if outputs[{output}]: results[{number}] = {made}")
+    return text.function("hand", "results, inputs, outputs, leaves", guarded=False)
 
 
 def gatherer(captured: Captured) -> Callable[[Sequence[Any]], Any]:

@@ -19,13 +19,13 @@ import torch
 from monograph import tracebacks
 from monograph.autodiff.partition import BackwardInput, Partition, split
 from monograph.backend import Half, Run, compile_graph
-from monograph.capture.captured import Binding, Captured
+from monograph.capture.captured import Captured
 from monograph.config import Options
 from monograph.dispatch import Call
 from monograph.errors import UnsupportedError
-from monograph.ir.boundary import Choice, Fresh, InputItself, InputView
+from monograph.ir.boundary import Choice, Fresh, InputView
 from monograph.ir.edit import symbols_in
-from monograph.results import Finish, Told, gatherer, placer, symbols_told
+from monograph.results import Finish, Told, gatherer, hander, placer, symbols_told
 from monograph.runtime.held import numbers
 from monograph.second_order import Again, refusal
 
@@ -46,7 +46,6 @@ class Plan:
     absent: dict[int, int]                    # backward output -> the one that says it is absent
     origins: list[int]                        # per backward output: the results it comes from, as bits
     differentiable: list[int]                 # results that require grad, in order
-    chosen: list[tuple[int, int, Binding]]    # result, the output that says that it is the caller's tensor, which
     written: set[int]
     weights: list[Any]                        # per forward input: the tensor, None for an argument
     symbols: dict[str, Told]                  # what tells the symbols of results and tangents
@@ -85,7 +84,7 @@ class Box:
     made: list[torch.Tensor]
     symbols: dict[str, int]
     results: list[Any] | None = None
-    handed_back: Sequence[tuple[int, Binding]] = ()      # results that are the caller's own tensors in this call
+    outputs: Sequence[Any] = ()
 
 
 def differentiable(
@@ -98,7 +97,7 @@ def differentiable(
     chosen = {number: result for number in order
               if isinstance(result := captured.boundary.results[number], Choice)}
     captured = _computed(captured, chosen)
-    place, collect = placer(captured), gatherer(captured)
+    place, hand, collect = placer(captured), hander(captured, chosen), gatherer(captured)
     parts = split(captured)
     written = {write.input for write in captured.boundary.writes}
     again = Again(captured, parts.forward, order)
@@ -110,7 +109,7 @@ def differentiable(
                 [_new_leaf(captured, number, parts) for number in sorted(joint.leaf_gradients)], parts.absent,
                 [_bits(joint.origins[number], order) for number in sorted(joint.gradients)]
                 + [_bits(joint.leaf_origins[number], order) for number in sorted(joint.leaf_gradients)],
-                order, _arguments(chosen, captured), written,
+                order, written,
                 [b.tensor for b in captured.bindings if b.kind != "tangent"],
                 symbols_told(captured), again)
 
@@ -129,8 +128,7 @@ def differentiable(
         assert results is not None
         for position, output in zip(plan.differentiable, outputs):
             results[position] = output
-        for position, binding in box.handed_back:
-            results[position] = leaves[binding.leaf] if binding.kind == "argument" else binding.tensor
+        hand(results, inputs, box.outputs, leaves)
         return collect(results)
 
     return call
@@ -141,16 +139,6 @@ def _computed(captured: Captured, chosen: Mapping[int, Choice]) -> Captured:
     results = [chosen[number].otherwise if number in chosen else result
                for number, result in enumerate(captured.boundary.results)]
     return replace(captured, boundary=replace(captured.boundary, results=results))
-
-
-def _arguments(chosen: Mapping[int, Choice], captured: Captured) -> list[tuple[int, int, Binding]]:
-    """Which results are the caller's own tensors, and when."""
-    found = []
-    for number, choice in chosen.items():
-        for output, result in choice.alternatives:
-            assert isinstance(result, InputItself)
-            found.append((number, output, captured.bindings[result.input]))
-    return found
 
 
 class _Node(torch.autograd.Function):
@@ -164,7 +152,7 @@ class _Node(torch.autograd.Function):
         outputs = list(plan.forward(inputs))
         saved = [_saved(source, inputs, outputs, plan) for source in plan.backward_inputs]
         results = box.results = plan.place(inputs, outputs, box.leaves)
-        box.handed_back = [(position, binding) for position, output, binding in plan.chosen if outputs[output]]
+        box.outputs = outputs
         for leaf, made in zip(plan.leaves, box.made):
             _fill(results, leaf.position, made)
         ctx.plan, ctx.symbols = plan, {**box.symbols, **plan.numbers("outputs", outputs)}

@@ -60,7 +60,6 @@ class Asking:
         self.reached: Callable[[], tuple[Iterable[Any], Callable[[Any], bool]]] = lambda: ((), lambda value: False)
         self.existed: Callable[[Any], bool] = lambda value: False    # whether an object was there before the trace
         self.has_written: Callable[[Any], bool] = lambda known: False      # to a container seen first in a branch
-        self.marked: dict[int, tuple[torch.Tensor, str]] = {}        # tensors with attributes of the user's, by id
         self.count_messages: Callable[[], int] = lambda: 0           # prints, warnings so far
         self.generators: Generators | None = None                    # those of the caller's, where they are watched
         self.backward_hooks: Any = None                              # the driver's: see that module

@@ -110,20 +110,16 @@ class Seal:
             entry = tracer.by_real[id(leaf)]
         if entry is not None:
             return InputItself(tracer.identity(entry))
-        if id(leaf) in tracer.marked:
-            raise errors.UnsupportedError(f"a result has the attribute {tracer.marked[id(leaf)][1]}, which the program "
-                                          "sets", loc=tracer.record.loc, why="nothing would set it in later calls",
-                                          hint="set it on what the call returns")
         number = numbers.setdefault(id(leaf), len(numbers))
         own = self.place(leaf, number)
         storage, layout = tracer.memory.of(leaf), Layout.of(leaf)
         if leaf.requires_grad:
-            others = self._arguments(leaf)
+            others = self._arguments(leaf, numbers)
         else:
             others = self._alternatives(storage, layout, leaf if leaf is storage.base else None, numbers, [])
         return Choice(tuple(others), own, number) if others else own
 
-    def _arguments(self, leaf: torch.Tensor) -> list[tuple[int, Result]]:
+    def _arguments(self, leaf: torch.Tensor, numbers: dict[int, int]) -> list[tuple[int, Result]]:
         """The caller's tensors that a result with a history may be. Otherwise it is one of its own: where it would
         share memory with something that is seen, what chose it takes the path of the call."""
         tracer, identities = self.tracer, self.tracer.identities
@@ -139,7 +135,10 @@ class Seal:
             entry = tracer.by_fake.get(id(fake))
             if entry is not None and leaf is base:
                 found.append((self.output(identities.all(conditions), ()), InputItself(tracer.identity(entry))))
-            elif tracer.memory.by_id[compat.storage_id(fake)].input is not None or compat.storage_id(fake) in seen:
+            elif tracer.memory.of(fake).input is not None and leaf is base:
+                found.append((self.output(identities.all(conditions), ()),
+                              self.place(fake, numbers.setdefault(id(fake), len(numbers)))))
+            elif tracer.memory.of(fake).input is not None or compat.storage_id(fake) in seen:
                 raise Unmergeable("a result with a history shares memory on one path only", choice.site)
         return found
 

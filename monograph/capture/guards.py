@@ -276,7 +276,7 @@ class Text:
         if not guarded:
             text = f"def {name}({parameters}):\n    if True:\n{body}\n"
         scope = {**self.objects, "same": same}
-        exec(compile(text, f"<{name}>", "exec"), scope)
+        exec(compile(text, f"<monograph {name}>", "exec"), scope)
         function: Callable[..., Any] = scope[name]
         self.source = text
         return function

@@ -38,7 +38,7 @@ ATTRIBUTE_SHIFT = int(sys.version_info >= (3, 12))
 OWN = str(Path(__file__).resolve().parents[1]) + os.sep
 TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
-GENERATED = ("<frozen", "<eval_with_key", "<torch", "<__array_function__", "<attrs", "<lambdify")
+GENERATED = ("<monograph", "<frozen", "<eval_with_key", "<torch", "<__array_function__", "<attrs", "<lambdify")
 FOREIGN_ROOTS = frozenset({"torch", "numpy", "sympy", "monograph", "builtins"}) | sys.stdlib_module_names
 
 

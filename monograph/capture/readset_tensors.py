@@ -52,16 +52,14 @@ class TensorReads:
         raise AttributeError(f"'{_shown(tensor)}' object has no attribute '{name}'", name=name, obj=tensor)
 
     def setattr(self, tensor: torch.Tensor, name: str, value: Any, asking: Any) -> None:
-        """An attribute of the user's on a tensor that is seen after the call is refused."""
+        """An attribute of the user's on a tensor that was there before the call is refused."""
         if get_ident() == self.thread and is_user_file(asking.f_code.co_filename) and not hasattr(
                 type(tensor), name):
             tracer = self.reads.hooks.outside.tracer
-            if tracer is not None:
-                if id(tensor) in tracer.by_fake or id(tensor) in self.reads.tensors:
-                    raise UnsupportedError(f"the program sets the attribute {name} of a tensor that was there before",
-                                           loc=blame.location(blame.user_frame(2)), why="nothing would do it again",
-                                           hint="return the value instead")
-                tracer.marked[id(tensor)] = tensor, name
+            if tracer is not None and (id(tensor) in tracer.by_fake or id(tensor) in self.reads.tensors):
+                raise UnsupportedError(f"the program sets the attribute {name} of a tensor that was there before",
+                                       loc=blame.location(blame.user_frame(2)), why="nothing would do it again",
+                                       hint="return the value instead")
         object.__setattr__(tensor, name, value)
 
     def written(self) -> None:

@@ -33,6 +33,25 @@ class Counted(torch.Tensor):
         return super().__torch_function__(func, types, args, kwargs or {})
 
 
+class Metres(torch.Tensor):
+    """A unit in an attribute, which ops carry along."""
+
+    @staticmethod
+    def of(data, unit):
+        made = data.as_subclass(Metres)
+        made.unit = unit
+        return made
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            result = func(*args, **(kwargs or {}))
+        units = [x.unit for x in args if isinstance(x, Metres) and hasattr(x, "unit")]
+        if not isinstance(result, torch.Tensor) or not units:
+            return result
+        return Metres.of(result, "^2".join(units) if func in (torch.mul, torch.Tensor.mul) else units[0])
+
+
 class Logged(torch.Tensor):
     """Answers one function by another, leaves the others to their operands."""
 
@@ -125,6 +144,16 @@ def test_its_code_runs_in_the_trace_alone_and_its_effects_at_every_call():
     for _ in range(3):
         Counted.asked.clear()
         assert described(compiled(x)) == want and Counted.asked == asked
+
+
+def test_attributes_that_ops_carry_along():
+    def function(x):
+        return x * x + 1, x + 1, torch.ones(2) if x.unit == "m" else x
+
+    compiled = monograph.compile(function)
+    for unit in ("m", "m", "ft"):
+        x = Metres.of(torch.ones(2), unit)
+        assert described(compiled(x)) == described(function(x))
 
 
 def test_what_its_class_answers():
