@@ -130,6 +130,9 @@ class Seal:
         found: list[tuple[int, Result]] = []
         seen = {compat.storage_id(tensor) for other in self.leaves if other is not leaf and other is not base
                 for tensor in self._may_be(other)}
+        memory = tracer.memory.by_id
+        if not any(home in seen or memory[home].input is not None for home in identities.homes(base) & memory.keys()):
+            return []                        # nothing that is seen
         for conditions, tensor in identities.cases(base):
             fake = tracer.lift(tensor)
             entry = tracer.by_fake.get(id(fake))

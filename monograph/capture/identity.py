@@ -51,6 +51,7 @@ class Choice:
     site: Any
     scope: Any = None                # the region in which the predicates are known; None: the whole program
     unclear: bool = False
+    homes: frozenset[int] | None = None     # of an unclear one: the storages that it may lie in, besides its own
 
 
 def asks(code: CodeType) -> bool:
@@ -74,11 +75,13 @@ class Identities:
         self.choices: dict[int, Choice] = {}         # by id of the object that stands for it
         self.exact = False
 
-    def choose(self, value: Any, cases: Iterable[Case], site: Any, *, unclear: bool = False) -> None:
+    def choose(self, value: Any, cases: Iterable[Case], site: Any, *, unclear: bool = False,
+               homes: frozenset[int] | None = None) -> None:
         """`value` stands for one of several objects."""
         self.admit()
         scopes = self.tracer.memory.scopes
-        self.choices[id(value)] = Choice(value, tuple(cases), site, scopes[-1] if scopes else None, unclear)
+        self.choices[id(value)] = Choice(value, tuple(cases), site, scopes[-1] if scopes else None, unclear,
+                                         homes)
 
     def admit(self) -> None:
         """A choice is about to be made."""
@@ -126,6 +129,22 @@ class Identities:
             for held, part in choice.cases:           # `part is entry`: none of the others, an object of its own
                 (found if part is entry else pending).append((conditions + held, part))
         return found
+
+    def homes(self, value: torch.Tensor) -> frozenset[int]:
+        """The storages that a tensor may lie in; Unmergeable if nobody knows."""
+        found: set[int] = set()
+        pending: list[Any] = [value]
+        while pending:
+            entry = pending.pop()
+            choice = self.of(entry)
+            found.add(compat.storage_id(self.tracer.lift(entry)))
+            if choice is None:
+                continue
+            if choice.unclear and choice.homes is None:
+                raise Unmergeable("it is not known which tensor a branch or loop chose", choice.site)
+            found |= choice.homes or frozenset()
+            pending += [part for _, part in choice.cases if part is not entry and isinstance(part, torch.Tensor)]
+        return frozenset(found)
 
     def _key(self, value: Any) -> int:
         """What tells an object from others: the fake of a real tensor stands for it."""

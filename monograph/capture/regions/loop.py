@@ -318,6 +318,7 @@ class _Loop:
         unclear = leaf.follow and tracer.identities.of(found) is not None and self._holder(at[0]) is None
         again |= unclear and not leaf.unclear
         leaf.unclear |= unclear
+        self._learn_homes(leaf, found)
         for _, key, place, tensor in self._locations(found):
             if place is not None and not place.is_static:
                 again |= key not in leaf.watched
@@ -327,6 +328,34 @@ class _Loop:
             elif leaf not in holders.setdefault(key, []):
                 holders[key].append(leaf)
         return again
+
+    def _learn_homes(self, leaf: Leaf, found: torch.Tensor) -> None:
+        try:
+            homes = self.tracer.identities.homes(found)
+        except Unmergeable:
+            leaf.homes = None
+        if leaf.homes is not None:
+            leaf.homes |= homes
+
+    def _homes(self, leaf: Leaf) -> frozenset[int] | None:
+        """The storages that a moving leaf may lie in after the loop, its own left out; None where nobody knows."""
+        found: set[int] = set()
+        pending, seen = [leaf], {id(leaf)}
+        while pending:
+            entry = pending.pop()
+            given = self._given(entry)
+            if entry.homes is None:
+                return None
+            found |= {at[0] for at in entry.places} | entry.watched
+            found |= set() if given is None else self.tracer.identities.homes(given)
+            for home in entry.homes:
+                holder = self._holder(home)
+                if holder is None:
+                    found.add(home)
+                elif id(holder) not in seen:
+                    seen.add(id(holder))
+                    pending.append(holder)
+        return frozenset(found)
 
     def _given(self, leaf: Leaf) -> Any:
         """What a leaf is before the loop; None for a part that is not there yet."""
@@ -474,7 +503,8 @@ class _Loop:
             place.tensor is None or place.tensor is UNKNOWN for place in places)
         cases: list[Case] = [(((place.predicate, False),), place.tensor) for place in places]
         cases.append((tuple((place.predicate, True) for place in places), made))
-        self.tracer.identities.choose(made, cases, self.start.site, unclear=unclear)
+        homes = self._homes(leaf) if unclear else None
+        self.tracer.identities.choose(made, cases, self.start.site, unclear=unclear, homes=homes)
 
 
 def _parts(leaf: Leaf, end: Any) -> list[Any]:
