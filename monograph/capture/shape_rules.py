@@ -138,6 +138,50 @@ def grid_sampler(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     return tracer.fresh(sizes, contiguous_strides(sizes), x.dtype)
 
 
+def convolution(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    """torch's fake kernel asks which of eager's kernels would run: how many, how large. All lay the result alike."""
+    if kwargs or len(args) != 9:
+        return NotImplemented
+    x, weight, bias, stride, padding, dilation, transposed, _, groups = args
+    layout, axes = Layout.of(x), x.dim() - 2
+    if transposed or layout.is_static or not layout.is_backed or not Layout.of(weight).is_static:
+        return NotImplemented
+    if axes not in (1, 2, 3):
+        return NotImplemented
+    plain = layout.at_zero().whole[1] == dims(contiguous_strides(x.shape))
+    if not plain or tuple(weight.stride()) != contiguous_strides(weight.shape):
+        return NotImplemented
+    if x.dtype not in FLOATS or weight.dtype != x.dtype or weight.dim() != x.dim():
+        return NotImplemented
+    if bias is not None and (bias.dtype != x.dtype or tuple(bias.shape) != tuple(weight.shape[:1])):
+        return NotImplemented
+    if x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
+        return NotImplemented
+    stride, padding, dilation = (list(each) * (axes if len(each) == 1 else 1) for each in (stride, padding, dilation))
+    sizes = [x.shape[0], weight.shape[0]]
+    for axis in range(axes):
+        room = x.shape[2 + axis] + 2 * padding[axis] - dilation[axis] * (weight.shape[2 + axis] - 1) - 1
+        if room < 0:
+            return NotImplemented
+        sizes.append(room // stride[axis] + 1)
+    return tracer.fresh(sizes, contiguous_strides(sizes), x.dtype)
+
+
+def product_added(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    """torch's fake kernel cannot spread what is added over sizes that vary."""
+    added, left, right = args[:3]
+    if any(each.dim() != 3 or each.dtype not in FLOATS or each.dtype != added.dtype or is_empty(each)
+           for each in (left, right)) or all(Layout.of(each).is_static for each in (added, left, right)):
+        return NotImplemented
+    if left.shape[0] != right.shape[0] or left.shape[2] != right.shape[1]:
+        return NotImplemented
+    sizes = (left.shape[0], left.shape[1], right.shape[2])
+    spread = zip(reversed(added.shape), reversed(sizes), strict=False)
+    if added.dim() > 3 or not all(type(has) is int and has == 1 or has == size for has, size in spread):
+        return NotImplemented
+    return tracer.fresh(sizes, contiguous_strides(sizes), added.dtype)
+
+
 def _in_whole_words(x: torch.Tensor) -> bool:
     """Whether one of the last two dims is dense and steps along the other are multiples of 16 bytes."""
     rows, columns = x.shape[-2:]
@@ -174,6 +218,8 @@ TABLE: dict[Any, Rule] = {
     aten.channel_shuffle.default: by_format,
     aten.native_layer_norm.default: layer_norm,
     aten._grouped_mm.default: grouped_product,
+    aten.convolution.default: convolution,
+    aten.baddbmm.default: product_added,
     aten.grid_sampler_2d.default: grid_sampler,
     aten.grid_sampler_3d.default: grid_sampler,
     aten._ctc_loss.default: as_in_eager,

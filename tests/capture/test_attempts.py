@@ -106,3 +106,43 @@ def test_the_shape_of_sampled_points_takes_no_arithmetic(monkeypatch):
         torch.testing.assert_close(got, want)
         assert got.stride() == want.stride()
     assert len(compiled.recompiles) == 0 and len(ops) < 40
+
+
+def varied(fn, inputs):
+    """Programs made for calls on `inputs`, which are compared with eager's."""
+    compiled = monograph.compile(fn, backend="reference")
+    with torch.no_grad():
+        for given in inputs:
+            got, want = compiled(*given), fn(*given)
+            torch.testing.assert_close(got, want)
+            assert got.stride() == want.stride()
+    return 1 + len(compiled.recompiles)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize(("channels", "groups"), [(4, 2), (1, 1)])
+def test_convolution_does_not_ask_which_kernel_runs(axes, channels, groups):
+    make = {1: torch.nn.Conv1d, 2: torch.nn.Conv2d, 3: torch.nn.Conv3d}[axes]
+    conv = make(channels, 6, 3, stride=2, padding=1, groups=groups)
+    sizes = [(2, 9), (3, 12), (17, 9), (20, 31), (5, 7 if axes == 3 else 90), (40, 8)]
+    assert varied(lambda x: conv(x), [(torch.randn(n, channels, *[size] * axes),) for n, size in sizes]) == 2
+
+
+def test_a_convolution_that_has_no_room_is_eagers_error():
+    conv = torch.nn.Conv1d(4, 6, 5)
+    compiled = monograph.compile(lambda x: conv(x), backend="reference")
+    with torch.no_grad():
+        for size in (9, 12, 7):
+            x = torch.randn(2, 4, size)
+            torch.testing.assert_close(compiled(x), conv(x))
+        with pytest.raises(RuntimeError, match="Kernel size can't be greater"):
+            compiled(torch.randn(2, 4, 3))
+
+
+@pytest.mark.parametrize("added", ["all", "row", "one", "batch"])
+def test_products_added_to_what_is_spread(added):
+    shapes = {"all": lambda b, n: (b, n, n), "row": lambda b, n: (n,), "one": lambda b, n: (1, 1, n),
+              "batch": lambda b, n: (b, 1, n)}[added]
+    calls = [(torch.randn(shapes(b, n)), torch.randn(b, n, 4), torch.randn(b, 4, n))
+             for b, n in ((2, 5), (3, 7), (6, 4), (9, 12))]
+    assert varied(lambda x, y, z: torch.baddbmm(x, y, z, beta=0.5, alpha=2.0), calls) == 2

@@ -65,6 +65,11 @@ def llama():
     return transformers.LlamaForCausalLM(config), lambda b, s: (tokens(b, s),), {"use_cache": False}
 
 
+def bloom():
+    config = transformers.BloomConfig(vocab_size=99, hidden_size=32, n_layer=2, n_head=4)
+    return transformers.BloomModel(config), lambda b, s: (tokens(b, s),), {"use_cache": False}
+
+
 def t5():
     config = transformers.T5Config(vocab_size=99, d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4)
     return transformers.T5Model(config), lambda b, s: (tokens(b, s), None, tokens(b, s + 2)), {"use_cache": False}
@@ -97,7 +102,7 @@ def run(build, calls, grad):
     return len(entries)
 
 
-@pytest.mark.parametrize("build", [mlp, cnn, images, lstm, bert, gpt2, llama, t5])
+@pytest.mark.parametrize("build", [mlp, cnn, images, lstm, bert, gpt2, llama, bloom, t5])
 def test_batch_and_sequence_vary(build):
     assert run(build, CALLS, False) == 2
 
