@@ -119,15 +119,18 @@ class _Plan:
     conversions: Conversions = field(default_factory=Conversions)
     numeric: frozenset[Origin] | None = frozenset()     # symbols told by values that are to be numbers (None: all)
     general: bool = True                                # sizes that values tell are asked about only where torch must
+    positive: bool = False                              # integers that are sizes are at least 1 where they are now
     learnt: int = 0                                     # attempts that have added to those
     sizes: Any = None                                   # those of the last attempt
 
     def know_better(self) -> bool:
         """Whether the attempt after one that failed may do better: it begins with how symbols were found to be tied;
-        those that values tell are taken for what they are in this call, or are none."""
+        those that values tell are positive, are taken for what they are in this call, or are none."""
         tied = self.sizes.tied()
         if tied:
             self.request = refined(self.request, tied)
+        elif self.sizes.told and not self.positive:
+            self.positive = True
         elif self.sizes.told:
             self.numeric = self.numeric if self.general else None
             self.general = False
@@ -166,6 +169,7 @@ class _Attempt:
         self.tracer = Tracer(plan.flat, self.names.source, binding_of, plan.request, plan.numeric,
                              plan.general)
         plan.sizes = self.tracer.sizes
+        self.tracer.sizes.positive = plan.positive
         self.tracer.derivative = derivative
         self.tracer.absence = absence
         self.tracer.plan = plan

@@ -14,6 +14,7 @@ from monograph import compat
 from monograph.capture import by_example
 from monograph.capture.dims import dims
 from monograph.capture.layout import Layout, channels_last_strides, contiguous_strides, is_empty
+from monograph.capture.size_arguments import INTERPOLATIONS
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -47,6 +48,20 @@ def index(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     if result is NotImplemented:
         raise compat.DynamicOutputShapeException(func)
     return result
+
+
+def interpolation(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    """torch's fake kernels take sizes that are numbers only."""
+    x, size = args[:2]
+    if kwargs or x.dim() != len(size) + 2 or not any(isinstance(entry, torch.SymInt) for entry in size):
+        return NotImplemented
+    sizes = (*x.shape[:2], *size)
+    if compat.suggest_memory_format(x) is not torch.contiguous_format:
+        return tracer.fresh(sizes, channels_last_strides(sizes), x.dtype)
+    strides: list[Any] = [1]         # none of the sizes is 0: eager refuses that
+    for entry in reversed(sizes[1:]):
+        strides.insert(0, strides[0] * entry)
+    return tracer.fresh(sizes, strides, x.dtype)
 
 
 def linear(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
@@ -225,4 +240,5 @@ TABLE: dict[Any, Rule] = {
     aten._ctc_loss.default: as_in_eager,
     aten._embedding_bag.default: as_in_eager,
     aten._embedding_bag_forward_only.default: as_in_eager,
+    **dict.fromkeys(INTERPOLATIONS.values(), interpolation),
 }

@@ -1,6 +1,7 @@
 """Tensors without dims where torch functions take integers: `torch.arange(n)`, `x.view(n, -1)`, `x[:n]`.
 
 Torch asks such a tensor for its number. A traced one is given as a size instead, which is a symbol where that can be.
+Interpolation to a size that is a symbol skips the composite op, which takes numbers only (`interpolation`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from monograph.capture.number import TracedNumber
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["as_sizes"]
+__all__ = ["INTERPOLATIONS", "as_sizes", "interpolation"]
 
 Tensor = torch.Tensor
 INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
@@ -23,7 +24,7 @@ OF_A_TENSOR = frozenset({
     Tensor.view, Tensor.reshape, Tensor.expand, Tensor.repeat, Tensor.split, Tensor.split_with_sizes, Tensor.narrow,
     Tensor.unflatten, Tensor.tile, Tensor.new_zeros, Tensor.new_ones, Tensor.new_empty, Tensor.roll, torch.reshape,
     torch.split, torch.split_with_sizes, torch.narrow, torch.unflatten, torch.tile, torch.roll,
-    torch.nn.functional.pad,
+    torch.nn.functional.pad, torch.nn.functional.interpolate, torch.nn.functional.upsample,
 })
 INDEXING = frozenset({Tensor.__getitem__, Tensor.__setitem__})
 
@@ -61,3 +62,17 @@ def _number(tracer: Tracer, tensor: torch.Tensor) -> Any:
         if tracer.known(fake) is not None:
             return tensor
         return TracedNumber(tracer, fake.detach().to(torch.int64, copy=True))
+
+
+UPSAMPLE = """upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d _upsample_bilinear2d_aa
+    _upsample_bicubic2d_aa upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d
+    _upsample_nearest_exact2d _upsample_nearest_exact3d""".split()
+INTERPOLATIONS = {getattr(torch.ops.aten, name).vec: getattr(torch.ops.aten, name).default for name in UPSAMPLE}
+
+
+def interpolation(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    """The op, and its arguments, that an interpolation to a size that is a symbol ends in; `func` for others."""
+    found = INTERPOLATIONS.get(func)
+    if found is None or kwargs or args[-1] is not None or not any(isinstance(size, torch.SymInt) for size in args[1]):
+        return func, args
+    return found, args[:-1]

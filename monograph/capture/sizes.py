@@ -228,7 +228,7 @@ class _Numbers:
         record = tracer.record
         if found < 0:
             value = record.emit("aten.neg.default", value, sizes=(), dtype=value.tensor.dtype)
-        symbol = Symbol(sizes.name(), 0 if found >= 0 else 1)
+        symbol = Symbol(sizes.name(), 1 if found < 0 or found and sizes.positive else 0)
         tracer.graph.symbols[symbol.name] = symbol
         record.number(value, symbol, tracer.paths.note(found))
         sizes.tell(symbol, abs(found), self.loc)

@@ -85,6 +85,7 @@ class Sizes:
     pinned: set[Origin] = field(default_factory=set)              # told symbols whose very number is needed, as
     numeric: frozenset[Origin] | None = frozenset()               # earlier attempts have found (None: all)
     made: Counter[Any] = field(default_factory=Counter)
+    positive: bool = False                                        # integers that are sizes are above 0 where they are
     assumed: bool = False                                         # something of sizes that only a branch or loop knows
     check: Callable[[Any, SourceLoc | None], None] | None = None      # what is to happen with a condition on those
 

@@ -44,6 +44,7 @@ from monograph.capture.joint import arrive
 from monograph.capture.layout import Layout
 from monograph.capture.memory import Memory
 from monograph.capture.recorder import Recorder
+from monograph.capture.size_arguments import interpolation
 from monograph.capture.storage import Storage
 from monograph.capture.symbols import Origin, Request, Sizes, SizesDiffer, refined
 from monograph.capture.twins import METADATA, written
@@ -191,6 +192,7 @@ class Tracer(Asking, TorchDispatchMode):
             return compat.run_fake(self.mode, func, args, kwargs)
         if func.namespace == "profiler":
             return func(*args, **kwargs)
+        func, args = interpolation(func, args, kwargs)
         eager_checks.check(func, args, kwargs)
         if func not in shape_rules.KEPT_WHOLE and _is_composite(func):
             return self.open(func, args, kwargs)

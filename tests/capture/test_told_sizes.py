@@ -238,3 +238,21 @@ def test_a_number_is_told_before_kernels_that_name_it_in_no_size() -> None:
     for entries in ([2, 1, 3], [2, 1, 4]):
         q = torch.tensor(entries)
         torch.testing.assert_close(fast(torch.zeros(3), q), function(torch.zeros(3), q))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest", "nearest-exact", "antialias"])
+def test_interpolation_to_sizes_that_values_decide(mode):
+    options = {"mode": "bilinear", "antialias": True} if mode == "antialias" else {"mode": mode}
+
+    def function(x):
+        height, width = (x[:, 0] > 0).sum() + 2, (x[:, 1] > 0).sum() + 3
+        table = x[None, None, :5].expand(1, 3, 5, 4)
+        large = functional.interpolate(table, size=(height, width), **options)
+        small = functional.interpolate(table, size=(int(width), int(height)), **options)
+        return large.permute(0, 2, 3, 1).reshape(1, -1, 3).sum(1), large + 1, small * 2
+
+    fast = monograph.compile(function, backend="reference")
+    with torch.no_grad():
+        for x in CALLS:
+            check(function, fast, x, False)
+    assert len(dispatcher_of(fast).entries) == 1
