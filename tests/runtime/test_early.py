@@ -1,8 +1,10 @@
 """What a call does before its one native call."""
 
+import pytest
 import torch
 
 from monograph.codegen import assemble, target
+from monograph.errors import InputError
 from monograph.ops.evaluate import evaluate, special
 from monograph.ops.text import parse
 from monograph.runtime.early import early, python_steps
@@ -40,3 +42,24 @@ def test_blocks_of_regions_made_ready_early_stay_while_later_ones_are_made_large
         x = torch.randn(4, size)
         for got, want in zip(executable.run([x]), evaluate(graph, [x]), strict=True):
             torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-3)
+
+
+def test_shapes_seen_before_do_not_hide_another_dtype_or_layout():
+    graph = parse("""
+    graph {
+        symbol s: 2..
+        input %x: f32[s, 3, strides=[3, 1]]
+        %t: f32[3, s] = aten.permute.default(%x, [1, 0])
+        %y = aten.cumsum.default(%t, 1)
+        return %y
+    }
+    """)
+    executable = Executable(assemble.program(plan(graph, target=target.host()), target.host(), jobs=1))
+    x = torch.randn(4, 3)
+    for given in (x, x, torch.randn(3, 4).t(), x.neg(), torch._neg_view(x), torch.randn(5, 3), x):
+        torch.testing.assert_close(executable.run([given])[0], given.t().cumsum(1))
+    for wrong in (x.double(), torch.randn(4, 2), torch.randn(1, 3), x.to_sparse()):
+        with pytest.raises(InputError):
+            executable.run([wrong])
+    first, second = executable.run([x])[0], executable.run([x])[0]
+    assert first.data_ptr() != second.data_ptr()
