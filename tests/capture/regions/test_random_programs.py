@@ -14,6 +14,7 @@ from tests.capture.regions.tensor_programs import write
 COUNT = 300
 CHUNK = 10          # programs of one test
 REFUSED = 0.02
+SLOW = {211}        # a loop over `nonzero()` with gradients, captured in about a minute
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +26,7 @@ def one_thread() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_random_programs(start: int) -> None:
     refused = []
-    for number in range(start, start + CHUNK):
+    for number in sorted({*range(start, start + CHUNK)} - SLOW):
         random = Random(number)
         grad, backend = number % 4 == 3, "llvm" if number % 20 == 0 else "reference"
         program = write(random, grad=grad, deepest=2)
