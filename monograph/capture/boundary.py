@@ -62,6 +62,8 @@ class Seal:
         moved = [entry for entry in self.tracer.entries if self._moved(entry)]
         self._plan_fresh([*self.leaves, *(entry.fake for entry in moved)])
         numbers: dict[int, int] = {}
+        self.tracer.identities.refuse_two(self.tracer.memory.of(leaf).base for leaf in self.leaves
+                                          if isinstance(leaf, compat.FakeTensor))
         boundary.results = [self.result(leaf, numbers) for leaf in self.leaves]
         for storage in list(self.tracer.memory.by_id.values()):
             if storage.input is not None and storage.written:

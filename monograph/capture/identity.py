@@ -73,6 +73,7 @@ class Identities:
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
         self.choices: dict[int, Choice] = {}         # by id of the object that stands for it
+        self.shared: dict[int, Any] = {}
         self.exact = False
 
     def choose(self, value: Any, cases: Iterable[Case], site: Any, *, unclear: bool = False,
@@ -82,6 +83,19 @@ class Identities:
         scopes = self.tracer.memory.scopes
         self.choices[id(value)] = Choice(value, tuple(cases), site, scopes[-1] if scopes else None, unclear,
                                          homes)
+
+    def share(self, value: Any) -> None:
+        """`value`, which a loop chose, may be the same tensor as another one that it chose."""
+        self.shared[id(value)] = value
+
+    def refuse_two(self, values: Iterable[Any]) -> None:
+        """Unmergeable where two of these, which are seen, may be one tensor and nobody knows when."""
+        seen: dict[Any, Any] = {}
+        for value in values:
+            if id(value) in self.shared:
+                site = self.choices[id(value)].site
+                if seen.setdefault(site, value) is not value:
+                    raise Unmergeable("two results of a loop may be one tensor", site)
 
     def admit(self) -> None:
         """A choice is about to be made."""

@@ -505,6 +505,8 @@ class _Loop:
         cases.append((tuple((place.predicate, True) for place in places), made))
         homes = self._homes(leaf) if unclear else None
         self.tracer.identities.choose(made, cases, self.start.site, unclear=unclear, homes=homes)
+        if leaf.frozen:
+            self.tracer.identities.share(made)
 
 
 def _parts(leaf: Leaf, end: Any) -> list[Any]:

@@ -102,3 +102,21 @@ def test_places_in_one_storage(function: Any, backend: str) -> None:
         mine, theirs = fast(x, y), function(x, y)
         assert [t.tolist() for t in mine] == [t.tolist() for t in theirs]
         assert alias_relation([x, *mine]) == alias_relation([x, *theirs])
+
+
+def one_of_a_loop(x, y):
+    a, b, i = x[0], x[1], 0
+    while i < y.sum():
+        a = a.clone()
+        b = a
+        i = i + 1
+    return a, b
+
+
+def test_two_results_of_a_loop_that_are_one() -> None:
+    fast = monograph.compile(one_of_a_loop, backend="reference")
+    with torch.no_grad():
+        for number in (-1.0, 1.0, 2.0):
+            x, y = torch.arange(6.0).reshape(2, 3), torch.tensor([number])
+            mine, theirs = fast(x, y), one_of_a_loop(x, y)
+            assert alias_relation([x, *mine]) == alias_relation([x, *theirs])
