@@ -171,7 +171,7 @@ def _alike(call: Call) -> Hashable | None:
     if any(isinstance(value, (list, tuple, torch.memory_format)) for value in others):
         return None
     kinds = {int: int, float: float, torch.SymInt: int}
-    numbers = tuple(kinds.get(type(value), value) for value in others)
+    numbers = tuple(kinds.get(type(value), (type(value), value)) for value in others)       # False equals 0j
     return call.func, torch.get_default_dtype(), len(call.layouts), first.dtype, tuple(call.kwargs), numbers
 
 

@@ -30,7 +30,7 @@ from monograph import compat
 from monograph.capture import blame
 from monograph.capture.guards import ABSENT, Fact
 from monograph.capture.iterators import OneWay
-from monograph.capture.readset_code import find_attribute, is_user_class, quote
+from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, quote
 from monograph.capture.readset_functions import FunctionReads
 from monograph.capture.readset_hooks import LOCK, Hooks
 from monograph.capture.readset_journal import Change, Journal
@@ -85,6 +85,9 @@ class ReadSet:
             self.hooks.watch_modules(self.modules)
             self.hooks.watch_tensors(self.of_tensors)
             self.hooks.watch_messages(self.messages)
+            for name, raw in list(vars(torch.Tensor).items()):        # what the user added to it
+                if isinstance(raw, types.FunctionType) and is_user_file(raw.__code__.co_filename):
+                    self.class_attribute(torch.Tensor, name)
             self.reach(self.root, "")
             for argument in self.arguments:
                 self.reach(argument, "argument")

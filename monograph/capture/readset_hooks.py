@@ -126,8 +126,18 @@ class Hooks:
             messages.append(replace(message, values=frozen(message.values, frame, "logged")))
 
         self._replace(logging.Logger, "_log", keep_log(keep, self._is_user, logging.Logger._log))
+        self._replace(logging.Logger, "getEffectiveLevel", self._level(logging.Logger.getEffectiveLevel))
         self._replace(logging.Logger, "isEnabledFor",
                       keep_enabled(self.listens, self._is_user, logging.Logger.isEnabledFor))
+
+    def _level(self, old: Any) -> Any:
+        def getEffectiveLevel(logger: logging.Logger) -> int:
+            level: int = old(logger)
+            if self._is_user(_getframe(1)):
+                self.outside.told(f"level of logger {logger.name}", old, (logger,), level)
+            return level
+
+        return getEffectiveLevel
 
     def _replace(self, module: Any, name: str, function: Any) -> None:
         self.replaced.append((module, name, getattr(module, name)))

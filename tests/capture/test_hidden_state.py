@@ -3,6 +3,7 @@
 import collections
 import functools
 import itertools
+import logging
 import operator
 import threading
 import types
@@ -213,3 +214,30 @@ def test_dispatch_by_the_class_of_traced_values():
 
     x = torch.ones(2)
     assert str(monograph.compile(function)(x)) == str(function(x))
+
+
+def test_methods_that_the_user_gives_to_tensors():
+    compiled, x = monograph.compile(lambda x: x.shifted_by_hand()), torch.zeros(1)
+    try:
+        for shift in (1.0, 1.0, 2.0):
+            torch.Tensor.shifted_by_hand = lambda tensor, shift=shift: tensor + shift
+            assert compiled(x) == shift
+    finally:
+        del torch.Tensor.shifted_by_hand
+
+
+def test_the_level_of_a_logger():
+    logger = logging.getLogger("monograph.test.level")
+    compiled, x = monograph.compile(lambda x: x + logger.getEffectiveLevel()), torch.zeros(1)
+    try:
+        for level in (10, 10, 40):
+            logger.setLevel(level)
+            assert compiled(x) == level
+    finally:
+        logger.setLevel(logging.NOTSET)
+
+
+def test_what_is_remembered_of_a_number_is_not_of_one_that_equals_it():
+    for number in (False, complex(0.0, -0.0), 0.0, 0, 0j, True, 1, 1.0, 1 + 0j):
+        result = monograph.compile(functools.partial(operator.mul, number))(torch.arange(7.0))
+        assert result.dtype is (torch.arange(7.0) * number).dtype

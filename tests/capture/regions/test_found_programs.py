@@ -156,3 +156,14 @@ def test_a_generator_counts_to_a_traced_number() -> None:
         return list(counting())
 
     check(function, *((P, torch.tensor(k)) for k in (1, 3, 0)))
+
+
+def test_a_result_that_may_be_one_of_many_tensors() -> None:
+    def function(x):
+        kept = [(torch.tensor(0.0), [])]
+        for value in x:
+            found = [(score + value * k, [*path, k]) for score, path in kept for k in (0, 1, 2)]
+            kept = sorted(found, key=lambda entry: -float(entry[0]))[:2]
+        return kept
+
+    check(function, (torch.tensor([1.0, -2.0, 3.0]),), (torch.tensor([-1.0, 2.0, -0.5]),))
