@@ -60,6 +60,8 @@ class Asking:
         self.reached: Callable[[], tuple[Iterable[Any], Callable[[Any], bool]]] = lambda: ((), lambda value: False)
         self.existed: Callable[[Any], bool] = lambda value: False    # whether an object was there before the trace
         self.has_written: Callable[[Any], bool] = lambda known: False      # to a container seen first in a branch
+        self.globals_now: Callable[[], dict[Any, Any]] = dict          # those that the trace has seen
+        self.has_written_global: Callable[[Any, Any], bool] = lambda then, names: False
         self.count_messages: Callable[[], int] = lambda: 0           # prints, warnings so far
         self.generators: Generators | None = None                    # those of the caller's, where they are watched
         self.backward_hooks: Any = None                              # the driver's: see that module

@@ -108,6 +108,8 @@ class ReadSet:
         tracer.watched = lambda: [container for container, _, _ in self.journal.entries.values()
                                   if not isinstance(container, type)]
         tracer.has_written = self.journal.has_written
+        tracer.globals_now = self.journal.globals_now
+        tracer.has_written_global = self.journal.has_written_global
         tracer.count_messages = lambda: len(self.messages)
         tracer.existed = self.existed
         tracer.reached = lambda: (list(self.functions.codes.values()), lambda value: id(value) in self.tensors)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import types
 from collections import OrderedDict, deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +75,17 @@ class Journal:
                         return True
                 elif not unchanged(before, now):
                     return True
+        return False
+
+    def globals_now(self) -> dict[tuple[int, str], Any]:
+        return {key: table.get(name, ABSENT) for key, (table, name, _, _) in self.globals.items()}
+
+    def has_written_global(self, then: dict[tuple[int, str], Any], names: Collection[str]) -> bool:
+        """Whether a global, but those called `names`, is not what it was `then`, or when the trace first saw it."""
+        for key, (table, name, before, _) in self.globals.items():
+            now, was = table.get(name, ABSENT), then.get(key, before)
+            if name not in names and now is not was and not same(now, was):
+                return True
         return False
 
     def changes(self) -> list[Change]:

@@ -50,6 +50,7 @@ class Start:
         self.loc: SourceLoc | None = blame.location(blame.user_frame())
         self.variables = state.get()
         self.objects = Objects((*self.variables, *state.read()), tracer.watched())
+        self.globals = tracer.globals_now()
         self.memory = self.entry = tracer.memory.save()      # `entry`: what the body begins with
         self.site = site
         self.grad = grad
@@ -101,6 +102,8 @@ class Start:
         altered = self.objects.altered()
         if altered is not None:
             raise Unmergeable(f"{altered} changes in a branch or loop")
+        if tracer.has_written_global(self.globals, self.state.names):
+            raise Unmergeable("a function that a branch calls writes a global")
         if tracer.has_written(self.objects.content):
             raise Unmergeable("an object that no variable leads to is written on one path only")
         body.variables = self.state.get()

@@ -162,3 +162,25 @@ def test_a_class_that_the_trace_hooks_is_no_changed_one():
     assert not whole.is_same(before, whole.state(Config))
     whole.put_back(Config, before)
     assert Config.scale == 3.0 and vars(Config)["__getattribute__"] is hook
+
+
+TALLY = 0
+
+
+def up(a):
+    global TALLY
+    TALLY += 1
+    return a - 1 if a.sum() > 1 else a * 0.5
+
+
+def test_a_function_called_in_a_branch_writes_a_global() -> None:
+    def function(a, s):
+        return a if float(s) > 0.5 else a + up(a)
+
+    fast = monograph.compile(function, backend="reference")
+    seen = []
+    for run in (function, fast, fast):
+        for s in (1.0, 0.0, 0.0, 1.0):
+            before = TALLY
+            seen.append((run(torch.ones(3), torch.tensor(s)).tolist(), TALLY - before))
+    assert seen[:4] == seen[4:8] == seen[8:]
