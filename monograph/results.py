@@ -170,7 +170,7 @@ def _name(text: Text, result: Result, captured: Captured, made: dict[tuple[type,
 def _choice(text: Text, result: Choice, captured: Captured, made: dict[tuple[type, int], str]) -> str:
     names = [_name(text, other, captured, made) for _, other in result.alternatives]
     otherwise = _name(text, result.otherwise, captured, made)
-    chosen = f"c{len(text.lines)}"
+    chosen = f"chosen{len(text.lines)}"
     text.lines.append(f"{chosen} = {otherwise}")
     for (output, _), name in reversed(list(zip(result.alternatives, names, strict=True))):
         text.lines.append(f"if outputs[{output}]: {chosen} = {name}")

@@ -12,6 +12,7 @@ import torch
 
 from monograph import errors
 from monograph.capture import blame
+from monograph.capture.dims import dims
 from monograph.capture.layout import Layout
 from monograph.capture.overlap import check_write
 from monograph.capture.recorder import type_of
@@ -108,9 +109,7 @@ def drawn_like(tracer: Tracer, call: Call) -> Any:
     result = tracer.fake(call.func, call.args, call.kwargs)
     layout = Layout.of(result)
     order = layout.order()
-    if not layout.is_static:
-        return NotImplemented
-    sizes = [layout.sizes[d] for d in order]
+    sizes = dims([layout.sizes[d] for d in order])
     if call.func is aten.randn_like.default and order != sorted(order):
         value = tracer.normal(sizes, 0.0, 1.0, layout.dtype)
     else:

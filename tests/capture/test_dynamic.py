@@ -268,3 +268,21 @@ def test_branches_loops_and_draws(grad):
             found.append([y.detach(), z.detach(), r, x.grad])
         compare(*found)
     assert len(entries(fast)) == 2 and not fallbacks(fast)
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_draws_in_memory_order(dynamic, backend):
+    def function(x):
+        y, some = x.t(), x[x >= 0].reshape(-1, 2).t()
+        return (torch.randn_like(y), torch.rand_like(y), torch.randint_like(y, 9), torch.randn_like(some),
+                torch.bernoulli(y.sigmoid()), torch.nn.functional.dropout(y, 0.5), torch.empty_like(y).normal_())
+
+    compiled = monograph.compile(function, backend=backend, dynamic=dynamic)
+    for rows in (3, 5, 6):
+        x = torch.arange(-4.0, rows * 4 - 4).reshape(rows, 4)
+        torch.manual_seed(rows)
+        want = function(x)
+        torch.manual_seed(rows)
+        for got, expected in zip(compiled(x), want):
+            assert torch.equal(got, expected) and got.stride() == expected.stride()
