@@ -1,6 +1,7 @@
 """What Python code may read, found without running it.
 
     Names ::= globals: name*  chains: (name, attribute+)*  stored: name*  fresh: name*  bare: name*
+              by_text: name*
 
 `bare` are the globals that are read as a whole somewhere, neither to take an attribute of nor to be called. `fresh` are
 those that the code always stores before it reads them: what they were does not matter.
@@ -24,7 +25,9 @@ from typing import Any
 
 import torch
 
-__all__ = ["Names", "find_attribute", "is_standard_file", "is_user_class", "is_user_file", "names", "quote"]
+__all__ = [
+    "Names", "find_attribute", "is_standard_file", "is_user_class", "is_user_code", "is_user_file", "names", "quote",
+]
 
 HEAP_TYPE = 1 << 9      # Py_TPFLAGS_HEAPTYPE: made by a class statement
 # Bytecode: the low bit of some arguments is a flag, from the version on that is named.
@@ -49,7 +52,10 @@ class Names:
     stored: frozenset[str]
     fresh: frozenset[str] = frozenset()
     bare: frozenset[str] = frozenset()
+    by_text: frozenset[str] = frozenset()
 
+
+BY_TEXT = frozenset({"globals", "eval", "exec"})       # they see every global
 
 _names: dict[int, tuple[types.CodeType, Names]] = {}     # by identity: code objects hash by their whole content
 
@@ -95,7 +101,8 @@ def _scan(code: types.CodeType) -> Names:
             chains.update(dict.fromkeys(inner.chains))
             stored |= inner.stored
             bare |= inner.bare
-    return Names(tuple(loaded), tuple(chains), frozenset(stored), frozenset(fresh), frozenset(bare))
+    return Names(tuple(loaded), tuple(chains), frozenset(stored), frozenset(fresh), frozenset(bare),
+                 BY_TEXT & loaded.keys())
 
 
 def _instructions(raw: bytes) -> Iterator[tuple[int, int]]:
@@ -119,6 +126,19 @@ def is_user_file(file: str) -> bool:
     if file.startswith((OWN, TORCH)):
         return False
     return "site-packages" in file or "dist-packages" in file or not file.startswith(STANDARD)
+
+
+_foreign: dict[int, types.CodeType] = {}       # by identity, as `_names`
+
+
+def is_user_code(code: types.CodeType) -> bool:
+    """`is_user_file` of its file, soon told."""
+    if id(code) in _foreign:
+        return False
+    if is_user_file(code.co_filename):
+        return True
+    _foreign[id(code)] = code
+    return False
 
 
 @functools.cache

@@ -99,8 +99,7 @@ class Hooks:
 
     def watch_tensors(self, tensors: TensorReads) -> None:
         self._patch(torch.Tensor, "__getattr__", lambda tensor, name: tensors.getattr(tensor, name, _getframe(1)))
-        self._patch(torch.Tensor, "__setattr__",
-                    lambda tensor, name, value: tensors.setattr(tensor, name, value, _getframe(1)))
+        self._patch(torch.Tensor, "__setattr__", tensors.setter())
         compat.replace_tensor_text(self._replace, tensors.written)
 
     def stand_in(self, table: dict[str, Any], name: str) -> None:

@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from monograph.capture import blame
 from monograph.capture.guards import Fact
-from monograph.capture.readset_code import Names, is_user_file, quote
+from monograph.capture.readset_code import Names, is_user_code, quote
 from monograph.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from monograph.capture.readset import ReadSet
 
 __all__ = ["ModuleReads", "settled"]
-
-BY_TEXT = frozenset({"globals", "eval", "exec"})       # they see every global
-
 
 class ModuleReads:
     """The part of a ReadSet that looks at modules."""
@@ -49,7 +46,7 @@ class ModuleReads:
             module.__class__ = before
 
     def watch(self, module: types.ModuleType) -> None:
-        if id(module) in self.watched:
+        if id(module) in self.watched or module.__name__.partition(".")[0] == "torch":       # whose own code reads it
             return
         before = type(module)
         ours = type(before.__name__, (before,), {"__getattribute__": self._getattribute(before.__getattribute__),
@@ -64,7 +61,7 @@ class ModuleReads:
 
     def looked_up(self, code: Names, table: dict[str, Any]) -> None:
         """Note what code that uses the globals `table` may read of them by text."""
-        if any(name in BY_TEXT and name not in table for name in code.globals):
+        if code.by_text and not table.keys() >= code.by_text:
             self.all(table, str(table.get("__name__")))
             self.reads.mutables.of_globals(table, f"globals of {table.get('__name__')}",
                                            lambda name: (id(table), name) in self.reads.hooks.lent
@@ -75,10 +72,10 @@ class ModuleReads:
             try:
                 value = old(module, name)
             except AttributeError:
-                if self._asked(_getframe(1)):
+                if is_user_code(_getframe(1).f_code) and self._asked():
                     self._absent(module, name)
                 raise
-            if self._asked(_getframe(1)):
+            if is_user_code(_getframe(1).f_code) and self._asked():
                 self._read(module, name, value)
             return value
 
@@ -86,7 +83,7 @@ class ModuleReads:
 
     def _written(self, old: Any) -> Any:
         def written(module: Any, name: str, *value: Any) -> None:
-            if self._asked(_getframe(1)):
+            if is_user_code(_getframe(1).f_code) and self._asked():
                 raise UnsupportedError(f"the program sets {name} of the module {module.__name__}",
                                        loc=blame.location(_getframe(1)), why="nothing would do it again in later calls",
                                        hint="return the new value")
@@ -94,8 +91,9 @@ class ModuleReads:
 
         return written
 
-    def _asked(self, frame: Any) -> bool:
-        return not self.importing and get_ident() == self.thread and is_user_file(frame.f_code.co_filename)
+    def _asked(self) -> bool:
+        """Whether the traced thread asks, and not for a module that is being loaded."""
+        return not self.importing and get_ident() == self.thread
 
     def _imports(self, old: Any) -> Any:
         def imported(*args: Any, **kwargs: Any) -> Any:
@@ -109,7 +107,7 @@ class ModuleReads:
             finally:
                 self.importing -= 1
                 self.reads.mutables.refresh(unchanged)      # what a module does when it is loaded stays
-            if self._asked(_getframe(1)) and isinstance(module, types.ModuleType):
+            if is_user_code(_getframe(1).f_code) and self._asked() and isinstance(module, types.ModuleType):
                 self.reads.reach(module, module.__name__)
             return module
 

@@ -8,7 +8,8 @@ generators.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from sys import _getframe  # by a name of our own: modules are watched
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import torch
 from monograph import compat
 from monograph.capture import blame
 from monograph.capture.guards import ABSENT, Fact
-from monograph.capture.readset_code import is_user_file, quote
+from monograph.capture.readset_code import is_user_code, quote
 from monograph.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class TensorReads:
 
     def getattr(self, tensor: torch.Tensor, name: str, asking: Any) -> Any:
         """The attribute that a lookup did not find, for the frame `asking`."""
-        if get_ident() == self.thread and is_user_file(asking.f_code.co_filename):
+        if get_ident() == self.thread and is_user_code(asking.f_code):
             tracer = self.reads.hooks.outside.tracer
             entry = None if tracer is None else tracer.by_fake.get(id(tensor))
             if entry is not None and entry.binding.kind == "argument":
@@ -51,16 +52,23 @@ class TensorReads:
                     (tensor,))
         raise AttributeError(f"'{_shown(tensor)}' object has no attribute '{name}'", name=name, obj=tensor)
 
-    def setattr(self, tensor: torch.Tensor, name: str, value: Any, asking: Any) -> None:
+    def setter(self) -> Callable[[torch.Tensor, str, Any], None]:
+        """`__setattr__` of tensors."""
+        def __setattr__(tensor: torch.Tensor, name: str, value: Any) -> None:
+            if is_user_code(_getframe(1).f_code):
+                self._check_write(tensor, name)
+            object.__setattr__(tensor, name, value)
+
+        return __setattr__
+
+    def _check_write(self, tensor: torch.Tensor, name: str) -> None:
         """An attribute of the user's on a tensor that was there before the call is refused."""
-        if get_ident() == self.thread and is_user_file(asking.f_code.co_filename) and not hasattr(
-                type(tensor), name):
+        if get_ident() == self.thread and not hasattr(type(tensor), name):
             tracer = self.reads.hooks.outside.tracer
             if tracer is not None and (id(tensor) in tracer.by_fake or id(tensor) in self.reads.tensors):
                 raise UnsupportedError(f"the program sets the attribute {name} of a tensor that was there before",
                                        loc=blame.location(blame.user_frame(2)), why="nothing would do it again",
                                        hint="return the value instead")
-        object.__setattr__(tensor, name, value)
 
     def written(self) -> None:
         """A tensor was written as text."""
