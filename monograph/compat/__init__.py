@@ -28,6 +28,7 @@ from monograph.compat.fakes import (
     NO_DATA,
     NO_FAKE_KERNEL,
     FakeTensor,
+    FakeTensorMode,
     dims_of,
     fake_attributes,
     fake_from_storage,
@@ -67,7 +68,8 @@ from monograph.compat.modes import (
 )
 
 __all__ = [
-    "BatchNorm", "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "HigherOrderOperator", "NEEDS_VALUE",
+    "BatchNorm", "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "HigherOrderOperator",
+    "NEEDS_VALUE",
     "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PLAIN_TENSORS", "QUANTIZED", "after_optimizer_step", "below_autograd",
     "below_autograd_now", "checking_with", "class_functions", "composite_kernel", "composite_kernel_of",
     "current_backward_sequence", "decomposition", "device_modes", "dims_of", "dispatch_keys", "dispatch_mode_depth",

@@ -30,7 +30,8 @@ from torch.utils._sympy.value_ranges import ValueRanges  # 2.13
 from monograph.compat.modes import plain_torch
 
 __all__ = [
-    "FakeTensor", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "dims_of", "fake_attributes", "fake_from_storage",
+    "FakeTensor", "FakeTensorMode", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "dims_of", "fake_attributes",
+    "fake_from_storage",
     "fake_sized", "fake_strided", "fake_tensor_mode", "fake_view", "is_backed", "listing_fakes", "put_class_entry",
     "quiet_fakes", "run_fake", "size_expression", "size_hint", "size_replacements", "symbolic_fake_mode",
     "symbolic_size",
