@@ -137,13 +137,12 @@ class Seal:
             return []                        # nothing that is seen
         for conditions, tensor in identities.cases(base):
             fake = tracer.lift(tensor)
-            entry = tracer.by_fake.get(id(fake))
-            if entry is not None and leaf is base:
-                found.append((self.output(identities.all(conditions), ()), InputItself(tracer.identity(entry))))
-            elif tracer.memory.of(fake).input is not None and leaf is base:
-                found.append((self.output(identities.all(conditions), ()),
-                              self.place(fake, numbers.setdefault(id(fake), len(numbers)))))
-            elif tracer.memory.of(fake).input is not None or compat.storage_id(fake) in seen:
+            entry, is_callers = tracer.by_fake.get(id(fake)), tracer.memory.of(fake).input is not None
+            if leaf is base and (entry is not None or is_callers):
+                other = InputItself(tracer.identity(entry)) if entry is not None else \
+                    self.place(fake, numbers.setdefault(id(fake), len(numbers)))
+                found.append((self.output(identities.all(conditions), ()), other))
+            elif is_callers or compat.storage_id(fake) in seen:
                 raise Unmergeable("a result with a history shares memory on one path only", choice.site)
         return found
 

@@ -59,8 +59,8 @@ class _Asked(type):
     """The class of `Type`."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs:
-            return class_of(args[0])
+        if len(args) != 3:
+            return class_of(*args) if len(args) == 1 and not kwargs else type(*args, **kwargs)
         name, bases, members = args
         module = sys._getframe(1).f_globals.get("__name__")      # of the frame that makes it, as Python has it
         return type(name, bases, {"__module__": module, **members} if module else members, **kwargs)
@@ -124,7 +124,7 @@ def _look(tensor: torch.Tensor) -> tuple[type, dict[str, Any]]:
 
 def overriding(types: Sequence[type]) -> tuple[type, ...]:
     """Of the classes that torch asks about an op, those of the user's that have a say in it."""
-    if not torch._C._is_torch_function_enabled():
+    if not compat.class_functions_on():
         return ()
     behind = (getattr(kind, "stands_for", kind) for kind in types)
     return tuple(kind for kind in behind if issubclass(kind, Tensor) and not issubclass(kind, compat.FakeTensor))
@@ -144,7 +144,7 @@ def _as_subclass(tensor: torch.Tensor, cls: type) -> torch.Tensor:
     """`tensor.as_subclass(cls)`"""
     if compat.dispatches(cls):
         raise errors.UnsupportedError(f"a tensor becomes a {cls.__name__}", why="its class says what ops do on it")
-    with torch._C.DisableTorchFunctionSubclass():
+    with compat.no_class_functions():
         alias = torch.ops.aten.alias.default(tensor)
     if not isinstance(alias, compat.FakeTensor):         # in a thread that traces nothing
         return PLAIN["as_subclass"](tensor, cls)

@@ -35,13 +35,11 @@ __all__ = ["UserMode"]
 
 Tensor = torch.Tensor
 
-VERSION: Any = vars(torch._C.TensorBase)["_version"].__get__
-
 # They leave torch with the tensor's memory or its printed values.
 LEAVES_TORCH: dict[Any, str] = {
     Tensor.__array__: "__array__()", Tensor.data_ptr: "data_ptr()",
     Tensor.__dlpack__: "__dlpack__()", Tensor.__repr__: "repr()", Tensor.__format__: "format()",
-    Tensor.__reduce_ex__: "pickling", VERSION: "_version",
+    Tensor.__reduce_ex__: "pickling", compat.READ_VERSION: "_version",
 }
 
 SHOWN = frozenset({Tensor.__format__, Tensor.__repr__})      # in an f-string of converted code they need no values

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 __all__ = [
-    "Names", "find_attribute", "is_standard_file", "is_user_class", "is_user_code", "is_user_file", "names", "quote",
+    "Names", "find_attribute", "is_standard_file", "is_user_class", "is_of_user_file", "is_user_file", "names", "quote",
 ]
 
 HEAP_TYPE = 1 << 9      # Py_TPFLAGS_HEAPTYPE: made by a class statement
@@ -131,7 +131,7 @@ def is_user_file(file: str) -> bool:
 _foreign: dict[int, types.CodeType] = {}       # by identity, as `_names`
 
 
-def is_user_code(code: types.CodeType) -> bool:
+def is_of_user_file(code: types.CodeType) -> bool:
     """`is_user_file` of its file, soon told."""
     if id(code) in _foreign:
         return False

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from monograph.capture import blame
 from monograph.capture.guards import Fact
-from monograph.capture.readset_code import Names, is_user_code, quote
+from monograph.capture.readset_code import Names, is_of_user_file, quote
 from monograph.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ class ModuleReads:
             try:
                 value = old(module, name)
             except AttributeError:
-                if is_user_code(_getframe(1).f_code) and self._asked():
+                if is_of_user_file(_getframe(1).f_code) and self._asked():
                     self._absent(module, name)
                 raise
-            if is_user_code(_getframe(1).f_code) and self._asked():
+            if is_of_user_file(_getframe(1).f_code) and self._asked():
                 self._read(module, name, value)
             return value
 
@@ -83,7 +83,7 @@ class ModuleReads:
 
     def _written(self, old: Any) -> Any:
         def written(module: Any, name: str, *value: Any) -> None:
-            if is_user_code(_getframe(1).f_code) and self._asked():
+            if is_of_user_file(_getframe(1).f_code) and self._asked():
                 raise UnsupportedError(f"the program sets {name} of the module {module.__name__}",
                                        loc=blame.location(_getframe(1)), why="nothing would do it again in later calls",
                                        hint="return the new value")
@@ -107,7 +107,7 @@ class ModuleReads:
             finally:
                 self.importing -= 1
                 self.reads.mutables.refresh(unchanged)      # what a module does when it is loaded stays
-            if is_user_code(_getframe(1).f_code) and self._asked() and isinstance(module, types.ModuleType):
+            if is_of_user_file(_getframe(1).f_code) and self._asked() and isinstance(module, types.ModuleType):
                 self.reads.reach(module, module.__name__)
             return module
 

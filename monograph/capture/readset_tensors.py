@@ -18,7 +18,7 @@ import torch
 from monograph import compat
 from monograph.capture import blame
 from monograph.capture.guards import ABSENT, Fact
-from monograph.capture.readset_code import is_user_code, quote
+from monograph.capture.readset_code import is_of_user_file, quote
 from monograph.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class TensorReads:
 
     def getattr(self, tensor: torch.Tensor, name: str, asking: Any) -> Any:
         """The attribute that a lookup did not find, for the frame `asking`."""
-        if get_ident() == self.thread and is_user_code(asking.f_code):
+        if get_ident() == self.thread and is_of_user_file(asking.f_code):
             tracer = self.reads.hooks.outside.tracer
             entry = None if tracer is None else tracer.by_fake.get(id(tensor))
             if entry is not None and entry.binding.kind == "argument":
@@ -55,7 +55,7 @@ class TensorReads:
     def setter(self) -> Callable[[torch.Tensor, str, Any], None]:
         """`__setattr__` of tensors."""
         def __setattr__(tensor: torch.Tensor, name: str, value: Any) -> None:
-            if is_user_code(_getframe(1).f_code):
+            if is_of_user_file(_getframe(1).f_code):
                 self._check_write(tensor, name)
             object.__setattr__(tensor, name, value)
 

@@ -105,20 +105,9 @@ def _flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[A
             leaves.append(entry.tensor)
             parts.append(Part(1, convert=_as_number if entry.scalar else _as_array))
             continue
-        if isinstance(entry, compat.FakeTensor) and not existed(entry):
-            kind, attributes = class_of(entry), attributes_of(entry)
-            if kind not in compat.PLAIN_TENSORS or attributes:
-                known = next((i for i, other in enumerate(made) if other is entry), None)
-                if known is not None:
-                    parts.append(Part(0, same=known))
-                    continue
-                made.append(entry)
-                before = len(leaves)
-                leaves.append(entry)
-                inner = _flatten(attributes, is_traced, existed, leaves, made)
-                parts.append(Part(len(leaves) - before, kind, inner, is_tensor=True))
-                continue
-        if isinstance(entry, (torch.Tensor, *PLAIN, *SYMBOLIC)) or existed(entry) or not _holds(entry, is_traced, 0):
+        dressed = _is_dressed(entry, existed)
+        if not dressed and (isinstance(entry, (torch.Tensor, *PLAIN, *SYMBOLIC)) or existed(entry)
+                            or not _holds(entry, is_traced, 0)):
             leaves.append(entry)
             parts.append(Part(1))
             continue
@@ -128,9 +117,19 @@ def _flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[A
             continue
         made.append(entry)
         before = len(leaves)
-        inner = _flatten((dict(vars(entry)), _content(entry)), is_traced, existed, leaves, made)
-        parts.append(Part(len(leaves) - before, type(entry), inner))
+        if dressed:
+            leaves.append(entry)
+        inside = attributes_of(entry) if dressed else (dict(vars(entry)), _content(entry))
+        inner = _flatten(inside, is_traced, existed, leaves, made)
+        kind = class_of(entry) if dressed else type(entry)
+        parts.append(Part(len(leaves) - before, kind, inner, is_tensor=dressed))
     return Tree(spec, parts)
+
+
+def _is_dressed(entry: Any, existed: Callable[[Any], bool]) -> bool:
+    """Whether it is a tensor of the program's that has a class of its own or attributes."""
+    return isinstance(entry, compat.FakeTensor) and not existed(entry) and (
+        class_of(entry) not in compat.PLAIN_TENSORS or bool(attributes_of(entry)))
 
 
 def _as_array(tensor: torch.Tensor) -> Any:

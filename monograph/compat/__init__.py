@@ -51,6 +51,7 @@ from monograph.compat.modes import (
     below_autograd,
     below_autograd_now,
     class_functions,
+    class_functions_on,
     device_modes,
     dispatch_mode_depth,
     forward_ad_level,
@@ -70,8 +71,10 @@ from monograph.compat.modes import (
 __all__ = [
     "BatchNorm", "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "HigherOrderOperator",
     "NEEDS_VALUE",
-    "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PLAIN_TENSORS", "QUANTIZED", "after_optimizer_step", "below_autograd",
-    "below_autograd_now", "checking_with", "class_functions", "composite_kernel", "composite_kernel_of",
+    "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PLAIN_TENSORS", "QUANTIZED", "READ_VERSION", "after_optimizer_step",
+    "below_autograd",
+    "below_autograd_now", "checking_with", "class_functions", "class_functions_on", "composite_kernel",
+    "composite_kernel_of",
     "current_backward_sequence", "decomposition", "device_modes", "dims_of", "dispatch_keys", "dispatch_mode_depth",
     "dispatches", "eager_definition", "empty_strided", "empty_strided_cpu", "fake_attributes", "fake_from_storage",
     "fake_sized", "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth",
@@ -95,6 +98,9 @@ def global_module_hooks() -> dict[str, Any]:
 
 BatchNorm: Any = torch.nn.modules.batchnorm._BatchNorm    # 2.13
 """The class whose forward all batch norms share."""
+
+READ_VERSION: Any = torch.Tensor._version.__get__    # type: ignore[attr-defined]    # 2.13
+"""What a function mode hears when the count of in-place writes is read."""
 
 PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 

@@ -14,7 +14,8 @@ from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
-    "below_autograd", "below_autograd_now", "class_functions", "device_modes", "dispatch_mode_depth",
+    "below_autograd", "below_autograd_now", "class_functions", "class_functions_on", "device_modes",
+    "dispatch_mode_depth",
     "forward_ad_level", "function_mode_depth", "functorch_level", "kernels_only", "no_class_functions",
     "no_inference_mode", "no_torch_function", "plain_torch", "set_grad_enabled", "whole_torch", "without_onednn",
     "without_saved_tensor_hooks",
@@ -113,6 +114,11 @@ def no_class_functions() -> Iterator[None]:
     """No `__torch_function__` of subclasses of Tensor."""
     with torch._C.DisableTorchFunctionSubclass():    # 2.13
         yield
+
+
+def class_functions_on() -> bool:
+    """Whether `__torch_function__` of subclasses is asked here."""
+    return bool(torch._C._is_torch_function_enabled())    # 2.13
 
 
 def class_functions() -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+import monograph
 from monograph.capture import Captured, trace
 from monograph.ir.boundary import Choice, Fresh, InputItself, InputView, Literal, Number
 from monograph.ops.evaluate import evaluate
@@ -59,6 +60,18 @@ def place(result: Fresh | InputView, inputs: list[Any], outputs: list[Any]) -> t
     view.set_(base.untyped_storage(), start + result.offset, result.sizes, result.strides)
     view = torch._neg_view(view) if result.neg else view
     return view.conj() if result.conj else view
+
+
+def assert_change_is_seen(function: Any, change: Any, **options: Any) -> None:
+    """`change(value)` sets what `function` reads: another value is another program, one that comes back known."""
+    compiled, x = monograph.compile(function, **options), torch.zeros(1, dtype=torch.float64)
+    try:
+        for value in (1.0, 1.0, 2.0, 1.0):
+            change(value)
+            assert compiled(x) == function(x)
+        assert len(compiled.recompiles) == 1
+    finally:
+        change(1.0)
 
 
 def alias_relation(tensors: list[torch.Tensor]) -> list[Any]:

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 import monograph
+from tests.capture.harness import assert_change_is_seen
 
 
 class Plain:
@@ -98,15 +99,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_a_change_is_seen(name):
-    function, change = CASES[name]
-    compiled, x = monograph.compile(function), torch.zeros(1, dtype=torch.float64)
-    try:
-        for value in (1.0, 1.0, 2.0, 1.0):
-            change(value)
-            assert compiled(x) == function(x)
-        assert len(compiled.recompiles) == 1
-    finally:
-        change(1.0)
+    assert_change_is_seen(*CASES[name])
 
 
 @pytest.mark.parametrize(("function", "kind"), [

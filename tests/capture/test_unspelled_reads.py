@@ -17,6 +17,7 @@ import torch
 
 import monograph
 from tests.capture import read_module
+from tests.capture.harness import assert_change_is_seen
 
 VALUE = 1.0
 ALIASES = (read_module,)
@@ -124,15 +125,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[float], Any]]] = {
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_a_change_is_seen(name: str) -> None:
-    function, change = CASES[name]
-    compiled, x = monograph.compile(function, backend="reference"), torch.zeros(1, dtype=torch.float64)
-    try:
-        for value in (1.0, 1.0, 2.0, 1.0):
-            change(value)
-            assert compiled(x) == function(x)
-        assert len(compiled.recompiles) == 1
-    finally:
-        change(1.0)
+    assert_change_is_seen(*CASES[name], backend="reference")
 
 
 def test_attributes_of_an_argument() -> None:
