@@ -16,7 +16,7 @@ from monograph import compat
 from monograph.capture.dims import dims, hint, key_of
 from monograph.ir.symbolic import Expr, known_equal, maximum
 
-__all__ = ["Layout", "channels_last_strides", "contiguous_strides", "disjoint", "is_empty"]
+__all__ = ["Layout", "channels_last_strides", "compact", "contiguous_strides", "disjoint", "is_empty"]
 
 INT = int
 
@@ -219,3 +219,9 @@ class Layout:
 
     def __repr__(self) -> str:
         return f"<Layout {list(self.sizes)} strides {list(self.strides)} at {self.offset}, {self.dtype}>"
+
+
+def compact(layout: Layout) -> Layout:
+    """The layout of a storage of its own for what lies at `layout`: the same strides where they leave no gap."""
+    packed = Layout(layout.sizes, layout.strides, 0, layout.dtype)
+    return packed if packed.is_dense() else Layout(layout.sizes, contiguous_strides(layout.sizes), 0, layout.dtype)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from monograph import errors
 from monograph.capture.layout import Layout
@@ -23,6 +24,7 @@ from monograph.ops import table
 
 __all__ = [
     "NO_STEP", "DynamicIndex", "Step", "flat_to_layout", "gather", "inverse", "layout_to_flat", "replay", "scatter",
+    "static_recipes",
 ]
 
 aten = torch.ops.aten
@@ -231,3 +233,12 @@ def scatter(record: Recorder, flat: Value, layout: Layout, new: Value) -> Value:
         return record.emit("aten.slice_scatter.default", flat, part, 0, layout.offset, layout.offset + layout.numel,
                            sizes=sizes, dtype=dtype)
     return record.emit("aten.index_put.default", flat, (_places(record, layout),), new, sizes=sizes, dtype=dtype)
+
+
+def static_recipes(recipes: dict[Any, Step]) -> dict[Any, Step]:
+    """The steps that hold outside of the region they were met in: those without a value in them."""
+    kept: dict[Any, Step] = {}
+    for key, step in recipes.items():
+        if not any(isinstance(entry, (DynamicIndex, Value)) for entry in pytree.tree_leaves((step.args, step.kwargs))):
+            kept[key] = step
+    return kept

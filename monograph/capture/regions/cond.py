@@ -14,9 +14,10 @@ from monograph.capture.readset_journal import unchanged
 from monograph.capture.regions.body import Body, Start
 from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.gradient import connect, known_tensors
-from monograph.capture.regions.merge import Merge, static_recipes
+from monograph.capture.regions.merge import Merge
 from monograph.capture.regions.objects import refill
 from monograph.capture.text import TracedText
+from monograph.capture.views import static_recipes
 from monograph.errors import exception_class
 from monograph.ir.graph import Node, Value
 from monograph.ops import table

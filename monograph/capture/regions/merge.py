@@ -23,64 +23,26 @@ from torch.utils import _pytree as pytree
 
 from monograph import compat
 from monograph.capture.classes import same_look, wear
-from monograph.capture.convert.operators import UNBOUND, Perhaps
+from monograph.capture.convert.operators import UNBOUND
 from monograph.capture.guards import same
 from monograph.capture.identity import Case, Condition
-from monograph.capture.layout import Layout, contiguous_strides
+from monograph.capture.layout import Layout, compact
 from monograph.capture.number import TracedNumber, kind_of
 from monograph.capture.regions.body import Body, Start
 from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.regions.exports import Exports
 from monograph.capture.regions.gradient import is_differentiable
-from monograph.capture.storage import UNKNOWN, Place, Storage
-from monograph.capture.views import DynamicIndex, Step
+from monograph.capture.regions.sometimes import OURS, Sometimes, split
+from monograph.capture.storage import Place, Storage
 from monograph.ir.graph import Value
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["Merge", "Sometimes", "compact", "same", "split", "static_recipes"]
+__all__ = ["Merge"]
 
 Pair = tuple[int, int]
 SHARED = "a tensor that may be the same as another one after a branch is written: followed, or who knows where"
-OURS = "$"         # what names start with that are not the user's
-
-
-class Sometimes(Perhaps):
-    """`value`, where `bound` (a traced bool, or Python's) says that there is one."""
-
-    def __init__(self, tracer: Tracer, bound: Any, value: Any) -> None:
-        self.tracer = tracer
-        self.bound = bound
-        self.value = value
-
-    def read(self, message: str) -> Any:
-        if self.bound is False:
-            raise UnboundLocalError(message)
-        if self.bound is not True:
-            self.tracer.check_value(self.bound.tensor, "UnboundLocalError", message)
-        return self.value
-
-
-def split(value: Any) -> tuple[Any, Any]:
-    """Whether a variable has a value, and it; UNBOUND where it never has one."""
-    if value is UNBOUND:
-        return False, UNBOUND
-    return (value.bound, value.value) if isinstance(value, Sometimes) else (True, value)
-
-
-def compact(layout: Layout) -> Layout:
-    """The layout of a storage of its own for what lies at `layout`: the same strides where they leave no gap."""
-    packed = Layout(layout.sizes, layout.strides, 0, layout.dtype)
-    return packed if packed.is_dense() else Layout(layout.sizes, contiguous_strides(layout.sizes), 0, layout.dtype)
-
-
-def static_recipes(recipes: dict[Any, Step]) -> dict[Any, Step]:
-    """The steps that hold outside of the region they were met in: those without a value in them."""
-    kept: dict[Any, Step] = {}
-    for key, step in recipes.items():
-        if not any(isinstance(entry, (DynamicIndex, Value)) for entry in pytree.tree_leaves((step.args, step.kwargs))):
-            kept[key] = step
-    return kept
 
 
 class Merge:
@@ -101,9 +63,9 @@ class Merge:
         self.conditions: dict[tuple[Value, int], Value] = {}       # known in a branch -> afterwards
         self.shared: set[tuple[int, int]] = set()        # side and id of tensors that meet several
         self.partners: tuple[dict[int, int], dict[int, int]] = ({}, {})      # which container meets which
-        self.exported: dict[tuple[int, int], tuple[Storage, torch.Tensor]] = {}
         self.followed: list[tuple[torch.Tensor, int]] = []     # results that require grad, and their slots
         self.late: list[Callable[[], None]] = []         # to do once all results are there
+        self.exports = Exports(tracer, start, self.bodies, self.slot, self.late)
         self.keep: list[Any] = []
 
     def inside(self, side: int) -> AbstractContextManager[None]:
@@ -189,7 +151,7 @@ class Merge:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         key, layout = self._where(leaf)
-        if not self._is_fresh(key, side):
+        if not self.exports.is_fresh(key, side):
             return leaf
         known = self.made.get((id(leaf), id(None)))
         if known is None:
@@ -201,7 +163,7 @@ class Merge:
                 pair = (mine, zeros) if side == 0 else (zeros, mine)
                 known = self._result(layout, *pair, True, True)
             else:
-                base = self._export(key, side)[1]        # itself, which may turn out to be an outer tensor
+                base = self.exports.export(key, side)[1]        # itself, which may turn out to be an outer tensor
                 known = base if leaf is self.tracer.memory.by_id[key].base else self._view(base, layout)
             self.made[id(leaf), id(None)] = known if known is leaf else wear(known, leaf)
             if known is not leaf and not self._is_its_own(leaf, side):
@@ -249,9 +211,6 @@ class Merge:
         if self.faces[side].setdefault(id(tensor), id(other)) != id(other):
             self.shared.add((side, id(tensor)))
 
-    def _is_fresh(self, storage: int, side: int) -> bool:
-        return self.tracer.memory.by_id[storage].scope is self.bodies[side].graph
-
     def settle(self) -> None:
         """Between the rounds: which storages made in the branches are one storage afterwards."""
         partners: tuple[dict[int, set[int]], ...] = ({}, {})
@@ -260,7 +219,8 @@ class Merge:
             partners[1].setdefault(q, set()).add(p)
         memory = self.tracer.memory.by_id
         for (p, q), layouts in self.pairs.items():
-            paired = (self._is_fresh(p, 0) and self._is_fresh(q, 1) and len(partners[0][p]) == len(partners[1][q]) == 1
+            made = self.exports.is_fresh(p, 0) and self.exports.is_fresh(q, 1)
+            paired = (made and len(partners[0][p]) == len(partners[1][q]) == 1
                       and not memory[p].places and not memory[q].places)
             if paired and len(layouts) == len(self.meetings[p, q]) == 1:
                 self.kinds[p, q] = "value"
@@ -280,7 +240,7 @@ class Merge:
             made = self._result(at, self._read(a, 0, b), self._read(b, 1, a), True, True)
             self.late.append(lambda: self._watch(made, (p, q)))
         elif kind == "storage":
-            made = self._view(self._export(p, 0, q)[1], at)
+            made = self._view(self.exports.export(p, 0, q)[1], at)
         else:
             made = self._either(a, b, p, at, q, bt)
         self.made[id(a), id(b)] = wear(made, a)
@@ -290,7 +250,7 @@ class Merge:
 
     def _is_its_own(self, tensor: torch.Tensor, side: int) -> bool:
         """Whether a branch made a tensor, and one variable holds it."""
-        return (self._is_fresh(self._where(tensor)[0], side) and (side, id(tensor)) not in self.shared
+        return (self.exports.is_fresh(self._where(tensor)[0], side) and (side, id(tensor)) not in self.shared
                 and self.tracer.identities.of(tensor) is None)
 
     def _choose(self, made: Any, *ends: Any) -> None:
@@ -354,7 +314,8 @@ class Merge:
     def _watch(self, made: torch.Tensor, storages: Pair) -> None:
         """Give up once one of the storages that a result may be a view of is written."""
         memory = self.tracer.memory
-        seen = [memory.by_id[key] if not self._is_fresh(key, side) else self.exported.get((key, side), (None,))[0]
+        exports = self.exports
+        seen = [exports.known.get((key, side), (None,))[0] if exports.is_fresh(key, side) else memory.by_id[key]
                 for side, key in enumerate(storages)]
         never = self.tracer.record.full((), False, torch.bool)
         memory.lies_at(memory.of(made), tuple(Place(never, storage, storage.layout) for storage in seen if storage),
@@ -369,7 +330,7 @@ class Merge:
     def _either(self, a: torch.Tensor, b: torch.Tensor, p: int, at: Layout, q: int, bt: Layout) -> torch.Tensor:
         """A tensor that is `a` on one path and `b` on the other, and may be written through if it is known where."""
         made = self._result(at, self._read(a, 0), self._read(b, 1), shared=not (at.is_backed and bt.is_backed))
-        places = [(self._export(p, 0)[0], at), (self._export(q, 1)[0], bt)]
+        places = [(self.exports.export(p, 0)[0], at), (self.exports.export(q, 1)[0], bt)]
 
         def join() -> None:
             memory = self.tracer.memory
@@ -383,66 +344,9 @@ class Merge:
 
     def _outer(self, tensor: torch.Tensor, storage: int, side: int, seen: Storage) -> torch.Tensor | None:
         """A tensor that a branch leaves as it is known afterwards, `seen` being its storage then."""
-        if not self._is_fresh(storage, side):
+        if not self.exports.is_fresh(storage, side):
             return self.tracer.lift(tensor)
         return seen.base if tensor is self.tracer.memory.by_id[storage].base else None
 
     def _negative(self) -> Value:
         return self.tracer.record.emit("aten.logical_not.default", self.predicate, sizes=(), dtype=torch.bool)
-
-    def _export(self, storage: int, side: int, other: int | None = None) -> tuple[Storage, torch.Tensor]:
-        """A storage made in one branch (and `other` in the other), as it is seen afterwards."""
-        memory = self.tracer.memory
-        inner = memory.by_id[storage]
-        if not self._is_fresh(storage, side):
-            return inner, inner.base
-        known = self.exported.get((storage, side))
-        if known is not None:
-            return known
-        layout = inner.layout
-        base = self._fresh(layout)
-        with self.inside(side):
-            mine, recipes = inner.value, static_recipes(inner.recipes)
-        if other is None:
-            with self.inside(1 - side):
-                partner = self.tracer.record.full(layout.sizes, 0, layout.dtype)
-        else:
-            with self.inside(1 - side):
-                partner = memory.by_id[other].value
-        made = Storage(layout, mine, base)
-        made.scope = memory.scopes[-1] if memory.scopes else None
-        made.recipes = recipes
-
-        def fill(value: Value) -> None:
-            made.value = value
-            memory.by_id[compat.storage_id(base)] = made
-            memory.alive.append(compat.storage_reference(base))
-        self.slot(*((mine, partner) if side == 0 else (partner, mine)), fill)
-        self.exported[storage, side] = made, base
-        if inner.places:
-            self._export_places(inner, made, side)
-        if other is not None:
-            self.exported[other, 1 - side] = made, base
-        return made, base
-
-    def _export_places(self, inner: Storage, made: Storage, side: int) -> None:
-        """A storage of one branch that may lie in several places: it lies there where the branch ran."""
-        places: list[Place] = []
-        memory = self.tracer.memory
-        keys = {id(storage): key for key, storage in memory.by_id.items()}
-        for place in inner.places:
-            with self.inside(1 - side):
-                never = self.tracer.record.full((), False, torch.bool)
-            target = self._export(keys[id(place.storage)], side)[0]
-
-            inside = self._is_fresh(keys[id(place.storage)], side)
-            tensor = target.base if inside and place.tensor is place.storage.base else place.tensor
-            if inside and tensor is place.tensor and tensor is not UNKNOWN:
-                tensor = None
-
-            def fill(value: Value, target: Storage = target, layout: Layout = place.layout,
-                     tensor: Any = tensor) -> None:
-                places.append(Place(value, target, layout, tensor))
-            self.slot(*((place.predicate, never) if side == 0 else (never, place.predicate)), fill)
-        self.late.append(lambda: memory.lies_at(made, tuple(places), self.start.site))
-
