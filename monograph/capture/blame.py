@@ -8,7 +8,7 @@ derivative they are, through autograd's sequence numbers.
 from __future__ import annotations
 
 import dis
-import importlib
+import importlib.util
 import linecache
 import os
 import sys
@@ -20,12 +20,15 @@ import torch
 
 from monograph.source import SourceLoc
 
-__all__ = ["asking_frame", "expression", "is_of_torch", "is_ours", "is_user_code", "know_lines", "line_behind",
-           "location", "raised_by_us", "raised_by_user", "raises_at", "reads_attribute", "site", "user_frame", "warn"]
+__all__ = ["ALGEBRA", "asking_frame", "expression", "is_of_torch", "is_ours", "is_user_code", "know_lines",
+           "line_behind", "location", "raised_by_us", "raised_by_user", "raises_at", "reads_attribute", "site",
+           "user_frame", "warn"]
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-SKIPPED = (TORCH, OURS, "<frozen", os.path.dirname(os.__file__) + os.sep + "contextlib.py",
+ALGEBRA = tuple(os.path.dirname(found.origin) + os.sep for found in map(importlib.util.find_spec, ("sympy", "mpmath"))
+                if found is not None and found.origin is not None)         # torch computes with sizes by their means
+SKIPPED = (TORCH, OURS, *ALGEBRA, "<frozen", os.path.dirname(os.__file__) + os.sep + "contextlib.py",
            os.path.dirname(os.__file__) + os.sep + "functools.py", os.path.dirname(importlib.__file__) + os.sep)
 
 _user: dict[CodeType, bool] = {}

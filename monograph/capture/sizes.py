@@ -207,7 +207,8 @@ class _Numbers:
         compute = ARITHMETIC.get(node.op.name)
         if compute is None or node.attributes.get("alpha", 1) != 1:
             return None
-        sides = [self._side(side) for side in node.operands[:2]]
+        args, _ = table.unbind(node.op, node.operands, node.attributes)
+        sides = [self._side(side) for side in args[:2]]
         if None in sides or node.op.name in DIVISIONS and not (isinstance(sides[1], int) and sides[1] > 0):
             return None
         return compute(*sides)

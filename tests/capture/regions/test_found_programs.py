@@ -167,3 +167,27 @@ def test_a_result_that_may_be_one_of_many_tensors() -> None:
         return kept
 
     check(function, (torch.tensor([1.0, -2.0, 3.0]),), (torch.tensor([-1.0, 2.0, -0.5]),))
+
+
+def test_a_size_computed_with_a_number_of_pythons() -> None:
+    def function(x, k):
+        try:
+            return x[k % 2:], x[k + 1:], x[:k - 1], x[k * 2:]
+        except (IndexError, TypeError):
+            return None
+
+    check(function, *((P, torch.tensor(k)) for k in (2, 4, 3)))
+
+
+def test_what_torch_computes_sizes_with_is_not_the_programs() -> None:
+    def function(x):
+        for place in (x > 0).nonzero():
+            x = x.clone()
+            x[place[0]] = 1
+        return x
+
+    fast = monograph.compile(function, backend="reference")
+    fast(N)
+    entry, = monograph.api.dispatcher_of(fast).entries
+    assert not [fact.label for fact in entry.guard.facts if "sympy" in fact.label]
+    assert len(entry.guard.facts) < 300
