@@ -209,6 +209,8 @@ class ReadSet:
 
     def environment(self, table: Any, key: Any, value: Any) -> None:
         """`table[key]` of the environment was read, or without a key all of it."""
+        if self.modules.importing:           # what a module reads when it is loaded no call reads again
+            return
         self.lines.setdefault(("environ", key), blame.location(blame.user_frame(2)))
         if key is not None:
             self.facts.setdefault(("environ", key), Fact(

@@ -153,8 +153,9 @@ class Hooks:
         return frame if frame is not None and self._is_user(frame) else None
 
     def _is_user(self, frame: Any) -> bool:
-        """Whether `frame` is user code in the traced thread."""
-        return get_ident() == self.thread and is_user_file(frame.f_code.co_filename)
+        """Whether `frame` is user code in the traced thread, not what is done once, when a module is loaded."""
+        return get_ident() == self.thread and is_user_file(frame.f_code.co_filename) and not (
+            self.modules is not None and self.modules.importing)
 
     def uninstall(self) -> None:
         self.outside.tracing = False

@@ -9,6 +9,7 @@ import io
 import operator
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 import torch
 
 import monograph
+from monograph.api import dispatcher_of
 from tests.capture import read_module
 from tests.capture.harness import assert_change_is_seen
 
@@ -174,3 +176,22 @@ def test_modules_are_as_they_were() -> None:
     before = type(read_module)
     monograph.compile(aliased, backend="reference")(torch.ones(1))
     assert type(read_module) is before and "__getattr__" not in vars(torch.Tensor)
+
+
+def test_what_a_module_reads_and_prints_when_it_is_loaded(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    (tmp_path / "loaded_in_a_call.py").write_text(
+        "import os\nhome, own = os.environ.get('HOME'), os.getpid()\nprint('loaded')\nvalue = 2\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def function(x):
+        import loaded_in_a_call  # noqa: PLC0415
+        return x * loaded_in_a_call.value
+
+    fast = monograph.compile(function, backend="reference")
+    x = torch.ones(2)
+    assert torch.equal(fast(x), 2 * x) and torch.equal(fast(x), 2 * x)
+    assert capsys.readouterr().out == "loaded\n"
+    entry, = dispatcher_of(fast).entries
+    labels = [fact.label for fact in entry.guard.facts]
+    assert not [label for label in labels if "HOME" in label or "getpid" in label]
+    del sys.modules["loaded_in_a_call"]
