@@ -41,6 +41,13 @@ def _nested(ran: Ran) -> bool:
                                                for inner in ast.walk(node)) for node in ran.nodes)
 
 
+def _nonlocal(ran: Ran) -> bool:
+    """Python stops at no `nonlocal`: what follows it ran."""
+    return any(isinstance(node, ast.FunctionDef) and any(
+        isinstance(first, ast.Nonlocal) and second in ran.nodes for first, second in zip(node.body, node.body[1:]))
+        for node in ran.nodes)
+
+
 def _recursion(ran: Ran) -> bool:
     return "descend(" in ran.text or "self.own(a * 0.5 + 1" in ran.text or any(
         isinstance(node, ast.FunctionDef) and any(
@@ -55,7 +62,9 @@ TABLE: dict[str, Callable[[Ran], bool]] = {
         r"in (reversed\()?range\((int\()?\(*[tkh]\b|range\(.*(item|sum|tolist|int|max|len)\("),
     "for over a tensor": _text(r"for [vwst, ]+ in (reversed\(|zip\(|enumerate\()?\(*[abcqhxyzvw]\b[^\n]*:$"),
     "for over nonzero": _text(r"for .* in .*nonzero\(\)"),
-    "and, or": _node(ast.BoolOp), "not": _node(ast.Not), "ternary": _node(ast.IfExp), "assert": _node(ast.Assert),
+    "and, or": _node(ast.BoolOp), "not": lambda ran: any(
+        isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) for node in ran.nodes),
+    "ternary": _node(ast.IfExp), "assert": _node(ast.Assert),
     "chained comparison": lambda ran: any(isinstance(node, ast.Compare) and len(node.ops) > 1 for node in ran.nodes),
     "comprehension with a filter": lambda ran: any(
         isinstance(node, (ast.ListComp, ast.GeneratorExp)) and any(part.ifs for part in node.generators)
@@ -65,7 +74,7 @@ TABLE: dict[str, Callable[[Ran], bool]] = {
     "return in a branch": _text(r"\breturn\b", "branches"), "raise": _node(ast.Raise),
     "defined in one branch": _text(r"^ *u = ", "branches"), "nested": _nested, "recursion": _recursion,
     "method": _text(r"\bself\.(own|twice|halved|made)\(|o\.put\("), "super()": _text(r"super\(\)"),
-    "closure": _text(r"\bnonlocal\b|return inside|\bf\d+ = lambda"), "nonlocal": _node(ast.Nonlocal),
+    "closure": _text(r"\bnonlocal\b|return inside|\bf\d+ = lambda"), "nonlocal": _nonlocal,
     "lambda": _node(ast.Lambda), "decorator": _text(r"@|\b(kept|scaled|counted)\("),
     "generator": lambda ran: "pairs(" in ran.text or _node(ast.Yield, ast.YieldFrom)(ran),
     "with": _node(ast.With), "try": _node(ast.Try), "finally": lambda ran: any(

@@ -255,6 +255,25 @@ class TensorWriter(Writer):
     def piece(self, where: Where) -> list[str]:
         """Several lines that stand for one construct."""
         construct, lines = self.random.choice(vocabulary.PIECES)
+        return self.placed(construct, lines, where)
+
+    def seldom(self, where: Where) -> list[str]:
+        """A piece for a construct that random statements seldom come to."""
+        construct = self.random.choice(vocabulary.SELDOM)
+        return self.placed(construct, self.random.choice([lines for name, lines in vocabulary.PIECES
+                                                          if name == construct]), where)
+
+    def opening(self, methods: Sequence[str], where: Where) -> list[str]:
+        """How most programs begin: with a call of a method of their own, or what is seldom otherwise."""
+        inside = Where(where.loop, where.depth + 1, where.function, where.generator, where.names)
+        if self.module and methods and self.random.random() < 0.7:
+            name = self.random.choice(methods).removeprefix("def ")
+            lines = [self.fill("{m} = self." + name + "({M})", inside, 1)]
+        else:
+            lines = self.seldom(inside)
+        return ["    " + line for line in lines]
+
+    def placed(self, construct: str, lines: tuple[str, ...], where: Where) -> list[str]:
         if (where.function and (construct in ("long loop", "early return") or where.function > 1)) or \
                 (where.loop and construct == "long loop"):
             return self.assign(where)
@@ -264,8 +283,9 @@ class TensorWriter(Writer):
     def method(self, lines: tuple[str, ...]) -> list[str]:
         """A method of the program's class; it makes what it is not given."""
         self.count("method")
-        self.module = False                     # it calls no other: some call themselves
+        module, self.module = self.module, False        # it calls no other: some call themselves
         done = self.written(lines, Where(False, 1, 1, False, ()), "")
+        self.module = module
         given = {"b": "a * 1", "c": "a[1] * 1", "q": "torch.arange(3)", "k": "torch.tensor(2)", "p": "2"}
         made = [f"    {name} = {text}" for name, text in given.items() if f"{name}=" not in lines[0]]
         return [done[0], *made, *done[1:]] if "    <start>" in lines else done
@@ -318,7 +338,10 @@ def write(random: Random, *, grad: bool = False, deepest: int = 3) -> Program:
     start = [(name, random.choice(["a", "b", "a.clone()"]) if name in "xyz" and random.random() < 0.4 else text)
              for name, text in START]
     start = [(name, text) for name, text in start if name not in "zwj" or random.random() < 0.9]
-    body = [line for _ in range(random.choice([1, 1, 1, 2])) for line in writer.block(where)]
+    chosen = {lines[0].split("(")[0]: lines for lines in random.sample(vocabulary.METHODS, random.randrange(0, 3))}
+    methods = [writer.method(lines) for lines in chosen.values()] if module else []
+    body = writer.opening(sorted(chosen), where) if random.random() < 0.8 else []
+    body += [line for _ in range(random.choice([1, 1, 1, 2])) for line in writer.block(where)]
     results = random.sample(["x", "y", "v", "i", "s", "r", "w", "t", "d", "z", "o.x", "o.n", "list(e)", "sorted(m)"],
                             random.randrange(1, 4))
     body.append(f"    return {', '.join(results)}")
@@ -326,9 +349,7 @@ def write(random: Random, *, grad: bool = False, deepest: int = 3) -> Program:
             *(f"    {name} = 0" for name in "zwj")]
     if module:
         lines = ["class program(Base):", "    def forward(self, a, b, c, q, k, p):", *("    " + line for line in body)]
-        for method in random.sample(vocabulary.METHODS, random.randrange(0, 3)):
-            if all(method[0].split("(")[0] not in line for line in lines):
-                lines += ["    " + line for line in writer.method(method)]
+        lines += ["    " + line for lines in methods for line in lines]
     else:
         lines = ["def program(a, b, c, q, k, p):", *body]
     return Program("\n".join([*lines, ""]), "program", [(random.randrange(1 << 20),) for _ in range(3)], writer.counts)

@@ -7,7 +7,7 @@ statements, `<loop>` statements in a loop, `<start>` the assignments with which 
 from __future__ import annotations
 
 __all__ = ["EXPRESSIONS", "GIVEN", "ITEMS", "METHODS", "NAMES", "OWN", "OWN_EXPRESSIONS", "PIECES",
-           "START", "STATEMENTS"]
+           "SELDOM", "START", "STATEMENTS"]
 
 NAMES = {"M": ("x", "y", "z"), "V": ("v", "w"), "S": ("s",), "Q": ("h",), "K": ("t",), "N": ("i", "j"), "L": ("r",)}
 GIVEN = {"M": ("a", "b"), "V": ("c",), "S": (), "Q": ("q",), "K": ("k",), "N": ("p",), "L": ()}
@@ -67,10 +67,10 @@ STATEMENTS: tuple[str, ...] = (
     "{M}[:, 1:].neg_()", "{M}[0, 1] = {S}", "{V}[{K} % 3] = 2.0", "{M}.fill_({N})", "{V}[1:] = {N}", "{S}.add_(1)",
     "{K}.add_(1)", "{Q}[0] = {N}", "{Q}.add_({K})", "torch.add({V}, 1, out={V})", "{M}.relu_()", "{M}[0].sub_({M}[1])",
     "{r}.append({M})", "{r}[0] = {M}", "{r}[-1].add_(1)", "{r}.pop()", "{r}.extend([{M}, {M}])",
-    "{r}.insert(0, {M})",    "{r} += [{M}]", "d['k'] = {M}", "d['k'].add_(1)", "d['n'] = {N}",
+    "{r}.insert(0, {M})", "{r} += [{M}]", "d['k'] = {M}", "d['k'].add_(1)", "d['n'] = {N}",
     "d.setdefault('m', {M})", "del {r}[1:]",
     "e.append({M})", "e.appendleft({M})", "e[0] = {M}", "e.rotate(1)", "e[-1].mul_(0.5)", "m.add({N})",
-    "m.discard({N})",    "m |= {1, {N}}", "d.pop('m', None)", "d.update(k={M}, n={N})", "o.x = {M}", "o.n += 1",
+    "m.discard({N})", "m |= {1, {N}}", "d.pop('m', None)", "d.update(k={M}, n={N})", "o.x = {M}", "o.n += 1",
     "o.n = {N}", "o.x.add_(1)",
     "o.x[0] = {V}", "o.put({M})", "notes.append({N})", "notes.append('here')", "{M}[{K} % 2:].add_(1)",
     "{M}[{K} % 2] = {V}", "{M}.masked_fill_({M} > 1, 0.5)", "print('at', {N})", "setattr(o, 'n', {N})",
@@ -147,6 +147,39 @@ PIECES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("container changed", ("for g in range({N} % 3):", "    r[0] = r[0] + {M}", "    e[0] = e[0] * 0.5")),
     ("global", ("def @():", "    global tally", "    if {C}:", "        tally += 1", "    return tally", "{n} = @()")),
     ("early return", ("if {C}:", "    return {M}, {V}")),
+    ("torch.cond", ("{m} = torch.cond({S} > 0, more, less, ({M} + 1, {V} * 1))",)),
+    ("torch.cond", ("{v} = torch.cond(({M} > 0).any(), lambda g: g.abs(), lambda g: g - 1, ({V} * 1,))",)),
+    ("while_loop", ("{m} = while_loop(below, step, ({K} * 1, {M}.detach() + 1))[1]",)),
+    ("map", ("{m} = each(row, {M} + 1, {V} * 1)",)),
+    ("scan", ("{v}, {m} = scan(carry, {V} * 1, {M} + 1)",)),
+    ("associative_scan", ("{m} = associative_scan(combine, {M} + 1, dim=0, combine_mode='generic')",)),
+    ("without source", ("{m} = blind({M}, {N})",)),
+    ("without source", ("for g in range({N} % 3):", "    {m} = blind({M}, g)")),
+    ("list built in a loop", ("r = []", "for g in range({N} % 4):", "    r.append({M} + g)", "r.append({M})")),
+    ("list built in a loop", ("for g in {M}:", "    if g.sum() > {S}:", "        r += [{M} + g]", "    <loop>")),
+    ("defined in one branch", ("if {C}:", "    u = {M}", "else:", "    u = {M} * 0.5", "{m} = u + 1")),
+    ("defined in one branch", ("n9 = bool({C})", "if n9:", "    u = {M}", "<block>", "if n9:", "    {m} = u + 1")),
+    ("continue", ("for g in {V}:", "    if g > {S}:", "        continue", "    s = s + g")),
+    ("continue", ("for g in range({N} % 4):", "    if {C}:", "        continue", "    <loop>")),
+    ("view written", ("if {C}:", "    {m}.view(-1)[1:3].add_(1)", "{m}.t().mul_(0.5)")),
+    ("print", ("print('at', {N})",)),
+    ("method", ("{m} = o.put({M})",)),
+    ("closure", ("def @(a):", "    nonlocal x", "    if {C}:", "        x = x + a", "    return x * 0.5",
+                 "{m} = @({M})")),
+    (".tolist()", ("r = [{M} + g for g in {Q}.tolist()]",)),
+    (".item()", ("i = {K}.item()", "if i > {N}:", "    <block>")),
+    ("int(t)", ("for g in range(int({K})):", "    <loop>")),
+    ("float(t)", ("if float({S}) > 0.5:", "    <block>")),
+    ("slice by a tensor", ("{v} = {M}[{K} % 2:].sum(0)",)),
+    ("len(t)", ("if len({V}[{V} > 0]) > 1:", "    <block>")),
+)
+
+# What random statements seldom come to: most programs begin with one of these.
+SELDOM: tuple[str, ...] = (
+    "torch.cond", "while_loop", "map", "scan", "associative_scan", "without source", "list built in a loop",
+    "defined in one branch", "continue", "view written", "view written later", "print", "method", "closure", "closure",
+    "decorator", "decorator", "recursion", ".tolist()", ".item()", "int(t)", "float(t)", "slice by a tensor", "len(t)",
+    "swapped carry", "for over nonzero", "long loop",
 )
 
 # Methods that a program's class may have beside `forward`.
