@@ -111,8 +111,10 @@ class UserMode(TorchFunctionMode):
             with self:
                 return packed.PACKED[func](self.tracer, *args)
         if func in RECURRENT and packed.is_packed(args):
+            with self:
+                sizes = packed.told(self.tracer, args[1])
             with compat.without_onednn():
-                return func(*args, **kwargs)
+                return func(args[0], sizes, *args[2:], **kwargs)
         if func is Tensor.numpy:
             return self.numpy(*args, **kwargs)
         if func is Tensor.register_hook:

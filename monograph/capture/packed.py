@@ -16,7 +16,7 @@ from monograph.capture import blame
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["PACKED", "is_packed"]
+__all__ = ["PACKED", "is_packed", "told"]
 
 Tensor = torch.Tensor
 
@@ -44,7 +44,7 @@ def pad(tracer: Tracer, data: Tensor, batch_sizes: Tensor, batch_first: bool, pa
         ) -> tuple[Tensor, Tensor]:
     """What torch's `_pad_packed_sequence` gives."""
     with compat.plain_torch():
-        sizes = batch_sizes.tolist()
+        sizes = told(tracer, batch_sizes).tolist()
     if total_length > 0 and total_length < len(sizes):
         raise RuntimeError("a total length below that of the longest sequence")
     longest = max(len(sizes), total_length)
@@ -61,7 +61,14 @@ def pad(tracer: Tracer, data: Tensor, batch_sizes: Tensor, batch_first: bool, pa
 
 def is_packed(args: tuple[Any, ...]) -> bool:
     """Whether a call of torch's recurrent functions is one for packed sequences: their second argument says how."""
-    return len(args) > 1 and isinstance(args[1], Tensor) and not isinstance(args[1], compat.FakeTensor)
+    return len(args) > 1 and isinstance(args[1], Tensor) and args[1].dim() == 1 and args[1].dtype == torch.int64
+
+
+def told(tracer: Tracer, batch_sizes: Tensor) -> Tensor:
+    """How many sequences go on at each step, in memory that torch may read: asked for where they were packed before."""
+    if not isinstance(batch_sizes, compat.FakeTensor):
+        return batch_sizes
+    return _batch_sizes(tracer, tracer.ask_all(batch_sizes))
 
 
 PACKED = {torch._pack_padded_sequence: pack, torch._pad_packed_sequence: pad}

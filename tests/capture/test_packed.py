@@ -79,3 +79,27 @@ def test_sequences_and_lists_of_lengths():
 
     args = torch.randn(4, 2), torch.randn(2, 2), torch.randn(3, 2)
     assert_same(monograph.compile(fn)(*args), fn(*args))
+
+
+def unpacked(cell):
+    def function(packed):
+        out, state = cell(packed)
+        padded, lengths = nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
+        return out.data, out.batch_sizes, padded * 2, lengths, state
+    return function
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("cell", [nn.LSTM, nn.GRU, nn.RNN])
+def test_packed_before_the_call(cell, grad):
+    torch.manual_seed(0)
+    model = cell(3, 4, batch_first=True)
+    function = unpacked(model)
+    fast, alone = monograph.compile(function), monograph.compile(model)
+    for lengths in ([5, 2], [3, 3], [5, 2]):
+        packed = nn.utils.rnn.pack_padded_sequence(torch.randn(2, 5, 3), lengths, batch_first=True)
+        with torch.set_grad_enabled(grad):
+            assert_same(fast(packed), function(packed), rtol=1e-5, atol=1e-6)
+            out, mine = model(packed)[0], alone(packed)[0]
+            assert mine.batch_sizes is packed.batch_sizes
+            assert_same(mine.data, out.data, rtol=1e-5, atol=1e-6)
