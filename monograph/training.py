@@ -42,7 +42,8 @@ class Plan:
     backward_inputs: list[BackwardInput]
     tangent_types: list[Any]                  # TensorType of each backward input that is a tangent, else None
     gradients: list[int]                      # forward input of each backward output
-    leaves: list[NewLeaf]                     # those of the last backward outputs
+    leaves: list[NewLeaf]                     # of the backward outputs that follow
+    kept: list[int]                           # results that retain their gradients: the last backward outputs
     absent: dict[int, int]                    # backward output -> the one that says it is absent
     origins: list[int]                        # per backward output: the results it comes from, as bits
     differentiable: list[int]                 # results that require grad, in order
@@ -74,6 +75,28 @@ class NewLeaf:
         return torch.nn.Parameter(blank) if self.parameter else blank.requires_grad_()
 
 
+class Retained:
+    """A result that `retain_grad()` was called on: its `.grad` is that of all its uses, those in the program too."""
+
+    def __init__(self, result: torch.Tensor, positions: Sequence[int]) -> None:
+        self.positions = positions
+        self.result = weakref.ref(result)
+        self.before: torch.Tensor | None = None       # what `.grad` was until autograd added what arrived from outside
+        result.register_hook(self._arrives)
+        result.retain_grad()
+
+    def _arrives(self, _: torch.Tensor) -> None:
+        result = self.result()
+        self.before = None if result is None else result.grad
+
+    def add(self, gradient: torch.Tensor, *, arrived: bool) -> None:
+        """Add a gradient to `.grad`; `arrived`: autograd has added a part of it."""
+        result = self.result()
+        if result is not None:
+            before = self.before if arrived else result.grad
+            result.grad = gradient if before is None else before + gradient
+
+
 @dataclass
 class Box:
     """One call in flight: what goes in beside the tensors, and the results that come out."""
@@ -83,8 +106,15 @@ class Box:
     leaves: Sequence[Any]
     made: list[torch.Tensor]
     symbols: dict[str, int]
+    retained: list[Retained]
     results: list[Any] | None = None
     outputs: Sequence[Any] = ()
+
+    def retain(self, results: Sequence[Any]) -> None:
+        """From now on the backward tells results that retain it their gradient."""
+        for position in self.plan.kept:
+            same = [other for other in self.plan.differentiable if results[other] is results[position]]
+            self.retained.append(Retained(results[position], same))
 
 
 def differentiable(
@@ -105,10 +135,11 @@ def differentiable(
     tangent_types = [given[source.position] if source.kind == "tangent" else None for source in parts.backward_inputs]
     forward = halves["forward"] = compile_graph(parts.forward, options, written=written, again=True)
     backward = halves["backward"] = compile_graph(parts.backward, options)
+    leaves, kept = joint.keeping()
     plan = Plan(forward.run, backward.run, place, parts.backward_inputs, tangent_types, parts.gradients,
-                [_new_leaf(captured, number, parts) for number in sorted(joint.leaf_gradients)], parts.absent,
+                [_new_leaf(captured, number, parts) for number in leaves], kept, parts.absent,
                 [_bits(joint.origins[number], order) for number in sorted(joint.gradients)]
-                + [_bits(joint.leaf_origins[number], order) for number in sorted(joint.leaf_gradients)],
+                + [_bits(joint.leaf_origins[number], order) for number in leaves + kept],
                 order, written,
                 [b.tensor for b in captured.bindings if b.kind != "tangent"],
                 symbols_told(captured), again)
@@ -118,7 +149,7 @@ def differentiable(
         with torch.inference_mode(False):
             symbols = plan.numbers("inputs", inputs)
             made = [leaf.make(symbols) for leaf in plan.leaves]
-        box = Box(plan, inputs, leaves, made, symbols)
+        box = Box(plan, inputs, leaves, made, symbols, [])
         sources = [box.inputs[number] for number in plan.gradients] + made
         if not sources:                      # all that requires grad was made inside, and nobody sees it
             sources = [torch.empty(0, requires_grad=True)]
@@ -128,6 +159,8 @@ def differentiable(
         assert results is not None
         for position, output in zip(plan.differentiable, outputs):
             results[position] = output
+        if plan.kept:
+            box.retain(results)
         hand(results, inputs, box.outputs, leaves)
         return collect(results)
 
@@ -155,6 +188,7 @@ class _Node(torch.autograd.Function):
         box.outputs = outputs
         for leaf, made in zip(plan.leaves, box.made):
             _fill(results, leaf.position, made)
+        ctx.retained = box.retained
         ctx.plan, ctx.symbols = plan, {**box.symbols, **plan.numbers("outputs", outputs)}
         ctx.arguments = [weakref.ref(tensor) for tensor, weight in zip(inputs, plan.weights) if weight is None]
         ctx.set_materialize_grads(False)
@@ -183,7 +217,7 @@ def _backward(ctx: Any, tangents: tuple[torch.Tensor | None, ...]) -> tuple[torc
     with torch.no_grad():
         computed: Sequence[Any] = plan.backward(values)
     if torch.is_grad_enabled():
-        if plan.leaves:
+        if plan.leaves or plan.kept:
             raise refusal()
         computed = plan.again.gradients(_inputs(ctx), plan.gradients, tangents, computed)
     # What the results in use do not depend on gets no gradient, as in eager, rather than zeros.
@@ -191,7 +225,10 @@ def _backward(ctx: Any, tangents: tuple[torch.Tensor | None, ...]) -> tuple[torc
     for position, flag in plan.absent.items():
         if bool(computed[flag]):
             gradients[position] = None
-    return (None, *(gradients or [None]))
+    for keeper, gradient in zip(ctx.retained, gradients[len(plan.gradients) + len(plan.leaves):]):
+        if gradient is not None:
+            keeper.add(gradient, arrived=any(given[position] is not None for position in keeper.positions))
+    return (None, *(gradients[:len(gradients) - len(plan.kept)] or [None]))
 
 
 def _new_leaf(captured: Captured, position: int, parts: Partition) -> NewLeaf:

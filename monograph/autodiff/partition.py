@@ -71,7 +71,7 @@ def split(captured: Captured) -> Partition:
         if node.op.has(Trait.RANDOM) or (not node.is_pure and not flow.reads(node, tangents)):
             ahead |= flow.needs(node) | {node}
     gradients = {position: graph.outputs[output] for position, output in sorted(joint.gradients.items())}
-    leaves = [graph.outputs[output] for _, output in sorted(joint.leaf_gradients.items())]
+    leaves = [graph.outputs[joint.leaf_gradients[result]] for kind in joint.keeping() for result in kind]
     outputs = [joint.gradients[position] for position in gradients]
     flags = {k: graph.outputs[joint.absent[output]] for k, output in enumerate(outputs) if output in joint.absent}
     acts = [node for node in graph.nodes if node not in ahead and not node.is_pure and not node.results]

@@ -72,7 +72,8 @@ class JointInfo:
     `tangents[r] = i`: result `r` of the boundary requires grad and its gradient is graph input `i`.
     `gradients[i] = j`: graph output `j` is the gradient of graph input `i` (a parameter or an argument).
     `origins[i]`: the results that the gradient of graph input `i` comes from.
-    `leaf_gradients[r] = j`, `leaf_origins[r]`: the same of result `r`, a leaf that requires grad made by the program.
+    `leaf_gradients[r] = j`, `leaf_origins[r]`: the same of result `r`: a leaf that requires grad made by the program,
+    or one that `retain_grad()` was called on.
     `absent[j] = k`: graph output `k` (bool[]) says that in this call there is no gradient where output `j` has zeros.
     `backward_start`: number of nodes recorded before the backward trace began; later nodes belong to the backward.
     Results absent from `tangents` are not differentiable.
@@ -86,6 +87,11 @@ class JointInfo:
     leaf_origins: dict[int, frozenset[int]] = field(default_factory=dict)
     absent: dict[int, int] = field(default_factory=dict)
     backward_start: int = 0
+
+    def keeping(self) -> tuple[list[int], list[int]]:
+        """The results with a gradient of their own: new leaves, and those that retain theirs."""
+        known = sorted(self.leaf_gradients)
+        return [r for r in known if r not in self.tangents], [r for r in known if r in self.tangents]
 
 
 @dataclass

@@ -88,7 +88,7 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
         joint.tangents[number] = len(tracer.graph.inputs) - 1
     sources = [entry for entry in tracer.entries if entry.leaf is not None or entry.real.requires_grad]
     wanted = [entry.real if entry.leaf is None else entry.leaf for entry in sources]
-    leaves = _new_leaves(seal, boundary)
+    leaves = _keeping(seal, boundary)
     wanted += leaves.values()
     if not wanted:
         return joint
@@ -125,12 +125,12 @@ def _mark_absent(tracer: Tracer, seal: Seal, joint: JointInfo, output: int) -> N
         joint.absent[output] = seal.output(flag, ())
 
 
-def _new_leaves(seal: Seal, boundary: Boundary) -> dict[int, torch.Tensor]:
-    """Results that are leaves made by the program, each once."""
+def _keeping(seal: Seal, boundary: Boundary) -> dict[int, torch.Tensor]:
+    """Results that get a gradient: leaves made by the program, and what `retain_grad()` was called on; each once."""
     found: dict[int, torch.Tensor] = {}
     for number, (leaf, result) in enumerate(zip(seal.leaves, boundary.results, strict=True)):
         own = own_result(result)
-        new = isinstance(own, (Fresh, InputView)) and own.leaf
+        new = isinstance(own, (Fresh, InputView)) and (own.leaf or leaf.retains_grad)
         if new and all(leaf is not other for other in found.values()):
             found[number] = leaf
     return found
