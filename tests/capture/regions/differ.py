@@ -47,9 +47,10 @@ class Verdict:
 
 @dataclass
 class Requires:
-    """Whether a tensor requires grad; what a region gives does if it does on some path."""
+    """Whether a tensor requires grad. Where gradients are recorded a region's results do if they do on some path."""
 
     grad: bool
+    recorded: bool = field(default_factory=torch.is_grad_enabled)
 
 
 class TooLong(BaseException):
@@ -154,11 +155,12 @@ def shown(value: Any) -> Any:
 
 
 def gradients(result: Any, leaves: list[Any], function: Any) -> Any:
+    """Those of a loss made of all results; zeros where no result requires grad."""
     made = [x for x in pytree.tree_leaves(result) if isinstance(x, torch.Tensor) and x.requires_grad]
     wanted = [x for x in leaves if isinstance(x, torch.Tensor) and x.requires_grad]
     wanted += list(getattr(function, "parameters", list)())
     if not made:
-        return None
+        return shown([torch.zeros_like(x) for x in wanted])
     try:
         loss = sum((x * torch.arange(1, x.numel() + 1).view(x.shape)).sum() for x in made)
     except RuntimeError:
@@ -210,7 +212,7 @@ def alike(a: Any, b: Any, close: dict[str, float]) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, Requires):
-        return a.grad <= b.grad
+        return a.grad <= b.grad if a.recorded else a.grad == b.grad
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(alike(x, y, close) for x, y in zip(a, b, strict=True))
     if isinstance(a, float):
