@@ -28,7 +28,15 @@ from monograph.capture.guards_ambient import modes_active
 from monograph.capture.readset_hooks import LOCK
 from monograph.capture.symbols import Place, Request
 from monograph.config import Options
-from monograph.errors import CaptureError, DeviceError, InputError, RaisesInBackward, UnsupportedError, WrongPath
+from monograph.errors import (
+    CaptureError,
+    DeviceError,
+    InputError,
+    RaisesInBackward,
+    UninitializedError,
+    UnsupportedError,
+    WrongPath,
+)
 from monograph.ops.own import IN_REGION
 from monograph.varying import History
 
@@ -189,6 +197,8 @@ class Dispatcher:
             entry = self.build(self.function, args, kwargs, self.options, request, told)
         except TraceFailed as failed:
             return None, failed
+        except UninitializedError as error:
+            return None, error
         except CaptureError as error:
             if self.options.fullgraph or error.final:
                 raise
@@ -211,6 +221,8 @@ class Dispatcher:
         """Run plainly. What the program raises while it is traced it raises here too, in eager's own words, or when its
         backward runs."""
         result = plainly(self.function, args, kwargs)
+        if isinstance(why, UninitializedError):
+            return result
         text = str(why)
         if isinstance(why, TraceFailed):
             where = "its backward" if why.in_backward else "tracing it"

@@ -4,6 +4,7 @@
     ├── CaptureError                 the function could not be captured as one graph
     │   ├── DataDependentError       a tensor's value decides Python control flow
     │   └── UnsupportedError         a construct or op that is refused, by name
+    │       └── UninitializedError   the first call of a lazy module, which makes its weights
     ├── InputError                   an argument that the call cannot take
     │   └── DeviceError              a tensor on a device that is not supported
     ├── CompileError                 code generation failed; the message says where
@@ -26,8 +27,8 @@ from monograph.source import SourceLoc
 
 __all__ = [
     "CaptureError", "CompileError", "DataDependentError", "DeviceError", "InputError",
-    "MismatchError", "MonographError", "RaisesInBackward", "Replay", "UnsupportedError", "VerificationError",
-    "WrongPath", "exception_class",
+    "MismatchError", "MonographError", "RaisesInBackward", "Replay", "UninitializedError", "UnsupportedError",
+    "VerificationError", "WrongPath", "exception_class",
 ]
 
 
@@ -81,6 +82,10 @@ class UnsupportedError(CaptureError):
 
     def __init__(self, what: str, *, loc: SourceLoc | None = None, why: str = "", hint: str = "") -> None:
         super().__init__(what, loc=loc, why=why or WHY, hint=_two_ways(hint))
+
+
+class UninitializedError(UnsupportedError):
+    """A lazy module whose weights its first call makes. That call runs in Python; the next is compiled."""
 
 
 def _two_ways(hint: str) -> str:

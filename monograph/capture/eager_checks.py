@@ -70,7 +70,7 @@ def _collect(value: Any, tensors: list[torch.Tensor]) -> list[Hashable]:
     if isinstance(value, torch.Tensor):
         if value.device.type != "cpu" or value.layout is not torch.strided or value.is_quantized:
             raise _Unclear
-        if not Layout.of(value).is_backed:
+        if torch.nn.parameter.is_lazy(value) or not Layout.of(value).is_backed:
             raise _Unclear
         tensors.append(value)
         return [None]

@@ -165,6 +165,10 @@ class Tracer(Asking, TorchDispatchMode):
         state = self.draws.value_of(tensor)
         if state is not None:
             return self._of_value(tensor, state)
+        if torch.nn.parameter.is_lazy(tensor):
+            raise errors.UninitializedError("a lazy module is called for the first time",
+                                            loc=blame.location(blame.user_frame()), why="that call makes its weights",
+                                            hint="call it once before")
         source = self.describe(tensor)
         return self.enter(tensor, source, Binding("tensor", tensor=tensor, path=source.path))
 
