@@ -33,7 +33,7 @@ from monograph.capture.iterators import OneWay
 from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, quote
 from monograph.capture.readset_functions import FunctionReads
 from monograph.capture.readset_hooks import LOCK, Hooks
-from monograph.capture.readset_journal import Change, Journal
+from monograph.capture.readset_journal import Change, Journal, read_slot, slots
 from monograph.capture.readset_messages import Message
 from monograph.capture.readset_modules import ModuleReads
 from monograph.capture.readset_mutables import Mutables
@@ -65,7 +65,8 @@ class ReadSet:
         self.modules = ModuleReads(self)
         self.of_tensors = TensorReads(self)
         self.values = ValueReads(self)
-        self.hooks = Hooks(self.read, self.absent, self.write, self.environment, self.listens, self.told)
+        self.hooks = Hooks(self.read, self.absent, self.write, self.delete, self.environment, self.listens,
+                           self.told)
         self.messages: list[Message] = []          # printed and warned by user code, in order
         self.arguments = arguments
         self.root = root
@@ -140,10 +141,16 @@ class ReadSet:
             return
         path = self._path(instance, name)
         table = table_of(instance)
-        if table is None:
+        if slot_of(instance, name) is not None:
+            if self.journal.written(instance, name, value):
+                return
+            self.facts[key] = Fact(path, f"{{0}}.{name}", (instance,), "same", value)
+        elif table is None:
             self._computed(key, instance, name, value, path)
         elif name in table:
             if self.journal.written(table, name, table[name]):
+                if (id(instance), name) not in self.written:       # past `__setattr__`: it may rest on what was
+                    self._before(key, instance, table, name, path)
                 return
             self.entry(key, table, name, value, path)
             if name in HOOK_TABLES and not value:
@@ -162,6 +169,9 @@ class ReadSet:
         self.seen.add(key)
         self.lines[key] = blame.location(blame.user_frame(2))
         path, table = self._path(instance, name), table_of(instance)
+        if slot_of(instance, name) is not None:
+            self.facts[key] = Fact(f"absence of {path}", f"{{1}}({{0}}, {quote(name)})", (instance, hasattr), "same",
+                                   False)
         if table is None:
             return
         if self._member(key, instance, table, name, path):
@@ -180,13 +190,19 @@ class ReadSet:
             if tracer is not None and tracer.in_region:
                 self._look(instance, name)
 
+    def delete(self, instance: Any, name: str) -> None:
+        """`instance.name` is about to be deleted, which only goes well where it is there: that is a read."""
+        if id(instance) in self.known:
+            self.written[id(instance), name] = instance
+            self._look(instance, name)
+
     def settle(self, changes: Iterable[Change]) -> None:
         """At the end of an attempt: of what was written and has not changed, the journal cannot tell; so it must be
         what it is."""
         self.of_tensors.settle()
         changed = {(id(change.container), change.key) for change in changes}
         for (_, name), instance in self.written.items():
-            if not any((id(table), name) in changed for table in self._tables(instance)):
+            if not any((id(table), name) in changed for table in (instance, *self._tables(instance))):
                 self._look(instance, name)
         for table, name, before, _ in self.journal.globals.values():
             if before is not ABSENT and (id(table), name) not in changed:
@@ -194,8 +210,11 @@ class ReadSet:
 
     def _look(self, instance: Any, name: str) -> None:
         """Note what an attribute is before a write, unless a property takes it."""
-        table, found = table_of(instance), find_attribute(type(instance), name)
-        if table is not None and name in table:
+        table, found, slot = table_of(instance), find_attribute(type(instance), name), slot_of(instance, name)
+        if slot is not None:
+            value = read_slot(slot, instance)
+            self.absent(instance, name) if value is ABSENT else self.read(instance, name, value)
+        elif table is not None and name in table:
             self.read(instance, name, table[name])
         elif found is None:
             self.absent(instance, name)
@@ -269,10 +288,19 @@ class ReadSet:
         self.facts[key] = Fact(path, f"{quote(name)} not in {{0}}", (table,), watch=(table,))
         self.class_attribute(type(instance), name)
 
+    def _before(self, key: Any, instance: Any, table: dict[str, Any], name: str, path: str) -> None:
+        """Note what an attribute was before the trace put another value into the table."""
+        before = self.journal.before(table, name)
+        if before is not ABSENT:
+            self.entry(key, table, name, before, path)
+            return
+        self.facts[key] = Fact(f"absence of {path}", f"{quote(name)} not in {{0}}", (table,), watch=(table,))
+        if find_attribute(type(instance), name) is not None:
+            self.class_attribute(type(instance), name)
+
     def _computed(self, key: Any, instance: Any, name: str, value: Any, path: str) -> None:
-        """Made by `__slots__`, `__getattr__` or `__getattribute__`: ask the object again, where the answer is plain."""
-        found = find_attribute(type(instance), name)
-        if isinstance(value, SIMPLE) or found is not None and isinstance(found[1], types.MemberDescriptorType):
+        """Made by `__getattr__` or `__getattribute__`: ask the object again, where the answer is plain."""
+        if isinstance(value, SIMPLE):
             self.facts[key] = Fact(path, f"{{0}}.{name}", (instance,), "same", value)
             self.reach(value, path)
 
@@ -363,6 +391,8 @@ class ReadSet:
         table = table_of(value)
         if table is not None:
             self.journal.watch(table, path)
+        if slots(type(value)) and not isinstance(value, (list, dict, set, deque)):
+            self.journal.watch(value, path)
         if not isinstance(value, nn.Module):
             self._kind(value, path)
             self.hooks.watch(type(value))
@@ -406,6 +436,12 @@ def plain_table(table: Any) -> dict[str, Any]:
     """The dict behind the read-only `__dict__` of a class; a dict as it is."""
     return table if isinstance(table, dict) else next(
         entry for entry in gc.get_referents(table) if isinstance(entry, dict))
+
+
+def slot_of(instance: Any, name: str) -> types.MemberDescriptorType | None:
+    """The slot that an attribute of an object lies in."""
+    found = find_attribute(type(instance), name)
+    return found[1] if found is not None and isinstance(found[1], types.MemberDescriptorType) else None
 
 
 def table_of(instance: Any) -> dict[str, Any] | None:

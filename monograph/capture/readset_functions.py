@@ -66,6 +66,8 @@ class FunctionReads:
             return
         self.reads.facts["cell", id(cell)] = Fact(label, "{0}.cell_contents", (cell,), "same", value, (cell,))
         self.reads.reach(value, label)
+        if isinstance(value, types.FunctionType):
+            self.reads.reach(value.__dict__, f"attributes of {label}")
 
     def _globals(self, code: types.CodeType, table: dict[str, Any]) -> None:
         found = names(code)

@@ -46,16 +46,18 @@ Absent = Callable[[Any, str], None]
 
 
 class Hooks:
-    """`read(object, name, value)`, `absent(object, name)` and, before a write, `write(object, name)` are called for the
-    attributes of instances of hooked classes, `environ(table, key, value or None)` for environment variables,
-    `listens(logger, level, answer)` for loggers, `told` for what is asked of the process, in the thread that made
-    this object."""
+    """For the attributes of instances of hooked classes are called: `read(object, name, value)`, `absent(object, name)`
+    and, before it happens, `write(object, name)` and `delete(object, name)`; `environ(table, key, value or None)` for
+    environment variables, `listens(logger, level, answer)` for loggers, `told` for what is asked of the process. All in
+    the thread that made this object."""
 
-    def __init__(self, read: Read, absent: Absent, write: Absent, environ: Callable[[Any, Any, Any], None],
-                 listens: Callable[[logging.Logger, int, bool], None], told: Told) -> None:
+    def __init__(self, read: Read, absent: Absent, write: Absent, delete: Absent,
+                 environ: Callable[[Any, Any, Any], None], listens: Callable[[logging.Logger, int, bool], None],
+                 told: Told) -> None:
         self.read = read
         self.absent = absent
         self.write = write
+        self.delete = delete
         self.environ = environ
         self.listens = listens
         self.thread = get_ident()
@@ -74,6 +76,7 @@ class Hooks:
         self.watched[cls] = None
         self._patch(cls, "__getattribute__", self._getattribute(cls.__getattribute__))
         self._patch(cls, "__setattr__", self._setattr(cls.__setattr__))
+        self._patch(cls, "__delattr__", self._delattr(cls.__delattr__))
 
     def watch_again(self) -> None:
         """Hook what an earlier attempt hooked."""
@@ -211,6 +214,16 @@ class Hooks:
             old(instance, name, value)
 
         return __setattr__
+
+    def _delattr(self, old: Any) -> Any:
+        delete, thread, current = self.delete, self.thread, get_ident
+
+        def __delattr__(instance: Any, name: str) -> None:
+            if current() == thread:
+                delete(instance, name)
+            old(instance, name)
+
+        return __delattr__
 
     def _whole(self, old: Any) -> Any:
         """A method that reads all of the environment."""

@@ -1,7 +1,7 @@
 """What the traced Python wrote, found by comparing containers before and after, and how to take it back.
 
     Journal ::= (container, copy of its content, path)*       dicts (attribute tables among them), lists, deques, sets,
-                                                          cells
+                                                          cells, objects with slots
     Change  ::= path[key]: before -> after        where `key` is ORDER, of the keys of a dict
 
 A container enters the journal when the trace first sees it, that is before anything can be
@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from monograph.capture.guards import ABSENT, same
+from monograph.capture.readset_code import is_user_class
 
-__all__ = ["Change", "Journal"]
+__all__ = ["Change", "Journal", "content", "put", "read_slot", "slots", "unchanged"]
 
 
 ORDER = object()
@@ -65,6 +66,10 @@ class Journal:
         entry = self.entries.get(id(container))
         return entry is not None and entry[1].get(key, ABSENT) is not value
 
+    def before(self, container: Any, key: str) -> Any:
+        """What `container[key]` was then."""
+        return self.entries[id(container)][1].get(key, ABSENT)
+
     def has_written(self, known: Any) -> bool:
         """Whether a container, of those whose ids are not `known`, is not as it was when the trace first saw it."""
         for key, (container, before, _) in list(self.entries.items()):
@@ -93,7 +98,7 @@ class Journal:
         found: list[Change] = []
         for container, before, path in list(self.entries.values()):
             now = content(container)
-            if isinstance(container, (dict, type)):
+            if isinstance(before, dict):
                 for key in {**before, **now}:
                     was, value = before.get(key, ABSENT), now.get(key, ABSENT)
                     if was is not value and not same(was, value):
@@ -114,6 +119,9 @@ class Journal:
         """Put every watched container back into the state it was first seen in."""
         for change in self.changes():
             put(change.container, change.key, change.before)
+        for container, before, _ in self.entries.values():
+            if isinstance(container, dict) and list(before) != list(content(container)):
+                put(container, ORDER, Keys(tuple(before)))
 
 
 def content(container: Any) -> Any:
@@ -130,7 +138,24 @@ def content(container: Any) -> Any:
         return set(container)
     if isinstance(container, deque):
         return list(deque.__iter__(container))
-    return list(list.__iter__(container))
+    if isinstance(container, list):
+        return list(list.__iter__(container))
+    found = {name: read_slot(slot, container) for name, slot in slots(type(container)).items()}
+    return {name: value for name, value in found.items() if value is not ABSENT}
+
+
+def slots(cls: type) -> dict[str, types.MemberDescriptorType]:
+    """The slots of a class by name."""
+    return {name: raw for entry in reversed(cls.__mro__) if is_user_class(entry)
+            for name, raw in vars(entry).items() if isinstance(raw, types.MemberDescriptorType)}
+
+
+def read_slot(slot: types.MemberDescriptorType, instance: Any) -> Any:
+    """What lies in a slot of an object; ABSENT where nothing does."""
+    try:
+        return slot.__get__(instance, type(instance))
+    except AttributeError:
+        return ABSENT
 
 
 def unchanged(before: Any, now: Any) -> bool:
@@ -166,6 +191,9 @@ def put(container: Any, key: Any, value: Any) -> None:
     elif isinstance(container, deque):
         deque.clear(container)
         deque.extend(container, value)
+    elif isinstance(key, str):
+        slot = slots(type(container))[key]
+        slot.__delete__(container) if value is ABSENT else slot.__set__(container, value)
     else:
         container.clear()
         container.update(value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import logging
 import random
 import types
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,7 @@ from monograph.capture.inputs import Entry
 
 __all__ = ["Snapshot", "clear_caches", "outlived", "reset_tensors"]
 
+DEEPEST = 40
 TABLES = ("_parameters", "_buffers", "_modules")
 OPAQUE = (torch.Tensor, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType,
           torch.dtype, torch.device, str, bytes, int, float, complex, bool, type(None))
@@ -55,7 +57,7 @@ class Snapshot:
             self._object(root, "", 0)
 
     def _object(self, value: Any, path: str, depth: int) -> None:
-        if isinstance(value, OPAQUE) or depth > 40 or _is_of_torch(value):
+        if isinstance(value, OPAQUE) or depth > DEEPEST or _is_of_torch(value):
             return
         if isinstance(value, torch.nn.Module):
             self._module(value, path)
@@ -64,6 +66,8 @@ class Snapshot:
         elif isinstance(value, tuple):
             for position, entry in enumerate(value):
                 self._object(entry, f"{path}[{position}]", depth + 1)
+        elif isinstance(value, logging.Logger):
+            self._container(vars(value), path, DEEPEST, attributes=True)       # it caches what it was asked
         elif isinstance(getattr(value, "__dict__", None), dict) and depth < 4:
             self._container(value.__dict__, path, depth, attributes=True)
 

@@ -16,8 +16,9 @@ from typing import Any
 import torch
 
 from monograph.capture.convert.operators import Perhaps
+from monograph.capture.guards import ABSENT
 from monograph.capture.number import TracedNumber
-from monograph.capture.readset_journal import content, put
+from monograph.capture.readset_journal import content, put, slots
 from monograph.capture.regions import whole
 
 __all__ = ["Objects"]
@@ -84,6 +85,9 @@ class Objects:
             if self._add(value.__dict__):
                 for entry in list(value.__dict__.values()):
                     self._visit(entry, deeper)
+        elif slots(type(value)) and self._add(value):
+            for entry in content(value).values():
+                self._visit(entry, depth + 1)
 
     def has_advanced(self) -> bool:
         """Whether an iterator is not where it was, or may not be: a generator does not tell."""
@@ -130,8 +134,17 @@ def refill(container: Any, value: Any) -> None:
         if not (len(container) == len(value) and all(map(_same_item, container.items(), value.items()))):
             container.clear()
             container.update(value)
-    elif isinstance(container, list | deque) or container != value:
+    elif isinstance(container, set | frozenset):
+        if container != value:
+            put(container, None, value)
+    elif isinstance(container, list | deque):
         put(container, None, value)
+    else:
+        for name in content(container):
+            if name not in value:
+                put(container, name, ABSENT)
+        for name, entry in value.items():
+            put(container, name, entry)
 
 
 def _same_item(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool:
