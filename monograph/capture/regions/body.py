@@ -7,7 +7,7 @@ Bodies of one statement start from the same state: storages, Python objects, var
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -147,10 +147,14 @@ class Start:
 
     def leave(self, node: Node) -> None:
         """Record the statement, whose results are seen outside: none has a size that only its bodies know."""
-        inside = self.tracer.sizes.local - self.local
-        if inside and not inside.isdisjoint(symbols_in(tuple(value.type for value in node.results))):
-            raise Unmergeable("the size of what a branch or loop leaves depends on values in it")
+        self.refuse_sizes(symbols_in(tuple(value.type for value in node.results)))
         self.tracer.record.graph.append(node)
+
+    def refuse_sizes(self, symbols: Collection[str]) -> None:
+        """Unmergeable where what is seen outside has a size or place that only the bodies of this statement know."""
+        inside = self.tracer.sizes.local - self.local
+        if inside and not inside.isdisjoint(symbols):
+            raise Unmergeable("the size of what a branch or loop leaves depends on values in it")
 
     def is_fresh(self, tensor: torch.Tensor) -> bool:
         """Whether the storage of a tensor was made by one of the bodies."""

@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from monograph import compat
 from monograph.capture.classes import same_look, wear
 from monograph.capture.convert.operators import UNBOUND
+from monograph.capture.dynamic import site_of
 from monograph.capture.guards import same
 from monograph.capture.identity import Case, Condition
 from monograph.capture.layout import Layout, compact
@@ -34,6 +35,7 @@ from monograph.capture.regions.exports import Exports
 from monograph.capture.regions.gradient import is_differentiable
 from monograph.capture.regions.sometimes import OURS, Sometimes, split
 from monograph.capture.storage import Place, Storage
+from monograph.ir.edit import symbols_in
 from monograph.ir.graph import Value
 
 if TYPE_CHECKING:
@@ -322,6 +324,11 @@ class Merge:
                        self.start.site)
 
     def _view(self, base: torch.Tensor, layout: Layout) -> torch.Tensor:
+        """A view of what a branch leaves, at a place that is known outside of it."""
+        site = site_of(self.tracer, layout)
+        if site is not None:
+            raise Unmergeable("a branch leaves a view at a place that only the run knows", site)
+        self.start.refuse_sizes(symbols_in(layout.key[:3]))
         args = (base, layout.sizes, layout.strides, layout.offset)
         with compat.plain_torch():
             view: torch.Tensor = compat.run_fake(self.tracer.mode, torch.ops.aten.as_strided.default, args, {})

@@ -191,3 +191,20 @@ def test_what_torch_computes_sizes_with_is_not_the_programs() -> None:
     entry, = monograph.api.dispatcher_of(fast).entries
     assert not [fact.label for fact in entry.guard.facts if "sympy" in fact.label]
     assert len(entry.guard.facts) < 300
+
+
+def test_a_branch_in_a_branch_leaves_a_view_at_a_place_that_the_run_knows() -> None:
+    def element(x, k, more):
+        if more:        # noqa: SIM102
+            if x.sum() > 0:
+                return (x + 1)[k % 3]
+        return x, {1: x}
+
+    def part(x, k, more):
+        if more:        # noqa: SIM102
+            if x.sum() > 0:
+                return (x + 1)[k % 3:]
+        return x, {1: x}
+
+    for function in (element, part):
+        check(function, *((x, torch.tensor(k), [1]) for x in (P, N) for k in (0, 2)))
