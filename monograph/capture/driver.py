@@ -33,7 +33,18 @@ from monograph.capture.iterators import OneWay, is_one_way
 from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_requirements
 from monograph.capture.names import Names
 from monograph.capture.plain_ints import plain_ints
-from monograph.capture.regions.errors import Asked, Fork, Numbers, Seen, Unmergeable, Whole, forget, let_go, swallowed
+from monograph.capture.regions.errors import (
+    Again,
+    Asked,
+    Fork,
+    Numbers,
+    Seen,
+    Unmergeable,
+    Whole,
+    forget,
+    let_go,
+    swallowed,
+)
 from monograph.capture.regions.operators import RegionOperators
 from monograph.capture.sizes import check_assumed
 from monograph.capture.state import Snapshot, clear_caches, outlived, reset_tensors
@@ -246,7 +257,7 @@ class _Attempt:
         finally:
             waiting = self.plan.conversions.waiting
             again = Asked(waiting[0], self.tracer.refusal("a value")) if waiting else swallowed()
-            if again is not None:
+            if again is not None and (waiting or not isinstance(sys.exc_info()[1], Again)):
                 raise again
 
     def _identify(self) -> None:

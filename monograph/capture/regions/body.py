@@ -17,7 +17,7 @@ import torch
 from monograph import compat
 from monograph.capture import blame
 from monograph.capture.convert.operators import State
-from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.regions.errors import Unmergeable, swallowed
 from monograph.capture.regions.gradient import refuse_unseen
 from monograph.capture.regions.objects import Objects
 from monograph.ir.edit import symbols_in
@@ -88,13 +88,17 @@ class Start:
         body = Body(Graph(name))
         tracer.memory.sites[id(body.graph)] = self.site
         sequence = compat.last_sequence()
+        before = swallowed()
         with self._recording(body):
             try:
                 body.value = thunk()
             except Exception as error:
-                if not is_users_own(error):      # perhaps no call takes this path
+                if swallowed() is before and not is_users_own(error):      # perhaps no call takes this path
                     raise Unmergeable(f"{type(error).__name__} on one path: {error}") from error
                 body.raised = error
+        lost = swallowed()
+        if lost is not None and lost is not before:
+            raise lost
         if tracer.count_messages() != self.messages:
             raise Unmergeable("something is printed, warned or logged on one path only")
         if self.objects.has_advanced():

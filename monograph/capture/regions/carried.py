@@ -19,7 +19,7 @@ from monograph.capture.layout import Layout, compact
 from monograph.capture.number import TracedNumber, kind_of
 from monograph.capture.readset_journal import unchanged
 from monograph.capture.regions.body import Body, Start
-from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.regions.errors import Unmergeable, forget
 from monograph.capture.regions.gradient import is_differentiable
 from monograph.capture.regions.leaves import At, Leaf, entries_of, flatten, flatten_as, pieces, same_keys
 from monograph.capture.regions.sometimes import Sometimes, split
@@ -250,6 +250,7 @@ class Carried:
         try:
             homes = self.tracer.identities.homes(found)
         except Unmergeable:
+            forget()
             leaf.homes = None
         if leaf.homes is not None:
             leaf.homes |= homes

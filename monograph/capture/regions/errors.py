@@ -1,7 +1,8 @@
 """Why a trace starts again. None of these leaves the driver.
 
 They are no `Exception`s, so that handlers of the user's code let them pass. What swallows them all the same
-(`finally: return`, a bare `except`) is found out at the end of the attempt: see `swallowed`.
+(`finally: return`, a bare `except`) is found out at the end of the region or attempt: see `swallowed`. Where a
+`finally` of theirs raises another one, that one counts.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import traceback
 from types import CodeType
 from typing import Any
 
-__all__ = ["Asked", "Fork", "Numbers", "Seen", "Unmergeable", "Whole", "forget", "let_go", "swallowed",
+__all__ = ["Again", "Asked", "Fork", "Numbers", "Seen", "Unmergeable", "Whole", "forget", "let_go", "swallowed",
            "unwind"]
 
 
@@ -53,14 +54,14 @@ def unwind(error: BaseException | None, handled: BaseException | None) -> None:
             pending += [error.__context__, error.__cause__, getattr(error, "error", None)]
 
 
-class _Again(BaseException):
+class Again(BaseException):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         if PENDING.error is None:
             PENDING.error = self
 
 
-class Asked(_Again):
+class Asked(Again):
     """Python asked for a traced value in `code`, which can be converted. `error` is what to say if it cannot."""
 
     def __init__(self, code: CodeType, error: Exception) -> None:
@@ -69,7 +70,7 @@ class Asked(_Again):
         super().__init__(code.co_name)
 
 
-class Unmergeable(_Again):
+class Unmergeable(Again):
     """A region cannot stand for what its branches or iterations leave behind. `site`: whose, if not the innermost."""
 
     def __init__(self, why: str, site: Any = None) -> None:
@@ -77,21 +78,21 @@ class Unmergeable(_Again):
         super().__init__(why)
 
 
-class Seen(_Again):
+class Seen(Again):
     """More of the user's functions are converted, for what the attempt has shown."""
 
     def __init__(self) -> None:
         super().__init__("functions that compare objects")
 
 
-class Numbers(_Again):
+class Numbers(Again):
     """A number is a key of Python's: numbers are to be read from this call."""
 
     def __init__(self) -> None:
         super().__init__("a number is a key")
 
 
-class Whole(_Again):
+class Whole(Again):
     """A hook of the backward, by number, does more than compute: it is to be called whole."""
 
     def __init__(self, number: int) -> None:
@@ -99,7 +100,7 @@ class Whole(_Again):
         super().__init__(f"hook {number}")
 
 
-class Fork(_Again):
+class Fork(Again):
     """Trace again; at `site` take the path that this call takes."""
 
     def __init__(self, site: Any, why: str) -> None:

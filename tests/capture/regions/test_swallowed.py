@@ -27,7 +27,38 @@ def catches_all(x):
     return y
 
 
-@pytest.mark.parametrize("function", [returns_in_finally, catches_all])
+def plus(x):
+    return x + 1 if x.sum() > 3 else x
+
+
+def replaced_in_finally(x):
+    n = 0
+    while x.sum() < 20:
+        n += 1
+        if n > 4:
+            break
+        try:
+            if x.sum() > 4:
+                x = x[x > 0] * 2
+        finally:
+            x = plus(x) + 1
+    return x
+
+
+def swallowed_in_a_branch(x):
+    if x.sum() > 0:
+        try:
+            y = x[x > 0] if x.max() > 1 else x
+        except:       # noqa: E722
+            y = x * 3
+        return y + 1
+    return x
+
+
+FUNCTIONS = [returns_in_finally, catches_all, replaced_in_finally, swallowed_in_a_branch]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_swallowed(function: Any) -> None:
     fast = monograph.compile(function, backend="reference")
     with torch.no_grad():
