@@ -89,7 +89,7 @@ class Start:
         tracer.memory.sites[id(body.graph)] = self.site
         sequence = compat.last_sequence()
         before = swallowed()
-        with self._recording(body):
+        with self.recording(body):
             try:
                 body.value = thunk()
             except Exception as error:
@@ -121,7 +121,8 @@ class Start:
         return body
 
     @contextmanager
-    def _recording(self, body: Body) -> Iterator[None]:
+    def recording(self, body: Body) -> Iterator[None]:
+        """Record into a body what reads no memory."""
         tracer = self.tracer
         outer, tracer.record.graph = tracer.record.graph, body.graph
         tracer.memory.scopes.append(body.graph)
@@ -139,7 +140,7 @@ class Start:
         before = tracer.memory.save()
         tracer.memory.load(body.memory)
         try:
-            with self._recording(body):
+            with self.recording(body):
                 yield
         finally:
             body.memory = tracer.memory.save()

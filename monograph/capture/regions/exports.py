@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,9 +38,6 @@ class Exports:
         """Whether a branch made a storage."""
         return self.tracer.memory.by_id[storage].scope is self.bodies[side].graph
 
-    def _inside(self, side: int) -> AbstractContextManager[None]:
-        return self.start.inside(self.bodies[side])
-
     def export(self, storage: int, side: int, other: int | None = None) -> tuple[Storage, torch.Tensor]:
         """A storage made in one branch (and `other` in the other), as it is seen afterwards."""
         memory = self.tracer.memory
@@ -54,17 +50,15 @@ class Exports:
         layout = inner.layout
         with compat.plain_torch():
             base = self.tracer.fresh(layout.sizes, layout.strides, layout.dtype)
-        with self._inside(side):
-            mine, recipes = inner.value, static_recipes(inner.recipes)
+        _, mine, _, _, recipes, *_ = self.bodies[side].memory[storage]
         if other is None:
-            with self._inside(1 - side):
+            with self.start.recording(self.bodies[1 - side]):
                 partner = self.tracer.record.full(layout.sizes, 0, layout.dtype)
         else:
-            with self._inside(1 - side):
-                partner = memory.by_id[other].value
+            partner = self.bodies[1 - side].memory[other][1]
         made = Storage(layout, mine, base)
         made.scope = memory.scopes[-1] if memory.scopes else None
-        made.recipes = recipes
+        made.recipes = static_recipes(recipes)
 
         def fill(value: Value) -> None:
             made.value = value
@@ -84,7 +78,7 @@ class Exports:
         memory = self.tracer.memory
         keys = {id(storage): key for key, storage in memory.by_id.items()}
         for place in inner.places:
-            with self._inside(1 - side):
+            with self.start.recording(self.bodies[1 - side]):
                 never = self.tracer.record.full((), False, torch.bool)
             target = self.export(keys[id(place.storage)], side)[0]
 

@@ -159,7 +159,7 @@ class Merge:
         if known is None:
             self.keep.append(leaf)
             if self.start.grad and is_differentiable(leaf):
-                with self.inside(1 - side):
+                with self.start.recording(self.bodies[1 - side]):
                     zeros = self.tracer.record.full(layout.sizes, 0, layout.dtype)
                 mine = self._read(leaf, side)
                 pair = (mine, zeros) if side == 0 else (zeros, mine)
@@ -284,7 +284,7 @@ class Merge:
         if known is not None:
             return known
         self.conditions[condition, side] = condition
-        with self.inside(1 - side):
+        with self.start.recording(self.bodies[1 - side]):
             never = self.tracer.record.full((), False, torch.bool)
 
         def fill(value: Value) -> None:
