@@ -3,7 +3,8 @@
 `check(func, args, kwargs)` raises eager's own exception. It runs the op for real on made-up tensors (`by_example`):
 where only dtypes and ranks can matter, or the tensors are large, with every size cut down to 1, else as they are.
 
-    usual     ::= all tensors f32, or all f64, none empty, no out=; numbers that fit: not checked
+    usual     ::= all tensors f32, or all f64, none empty, no out=; numbers that fit: not checked, but pointwise ops,
+                  by the types of the numbers
     signature ::= op, dtype and rank and emptiness of every tensor, type and value of the rest: checked once
 
 What eager refuses depends on values too (an index, a divisor), which are not known here. So a refusal counts only if
@@ -54,9 +55,13 @@ def check(func: Any, args: Any, kwargs: Any) -> None:
     if not tensors:
         if func not in NUMBERS_ONLY:
             return
-    elif not _is_checked(func) or (_is_usual(tensors, rest) and not _has_out(func)):
+    elif not _is_checked(func):
         return
-    signature = (func, *((x.dtype, x.dim(), _emptiness(x)) for x in tensors), *rest)
+    signature: Hashable = (func, *((x.dtype, x.dim(), _emptiness(x)) for x in tensors), *rest)
+    if tensors and _is_usual(tensors, rest) and not _has_out(func):
+        if torch.Tag.pointwise not in func.tags:
+            return
+        signature = (func, tensors[0].dtype, len(tensors), *map(type, rest))
     if signature in _accepted:
         return
     _run(func, args, kwargs, tensors)

@@ -125,6 +125,14 @@ def by_lengths(tracer: Tracer, call: Call) -> Any:
     raise needs_value(call.func, tracer.record.loc)
 
 
+def power(tracer: Tracer, call: Call) -> Any:
+    """A bool to the power of a bool is a bool; fakes take the exponent for an integer."""
+    x, exponent = call.argument(0), call.argument(1)
+    if type(exponent) is not bool or x.dtype is not torch.bool:
+        return NotImplemented
+    return tracer.again(aten.clone.default if exponent else aten.ones_like.default, (x,), {})
+
+
 def nothing(tracer: Tracer, call: Call) -> Any:
     """Checks whose answer fakes already know."""
     tracer.fake(call.func, call.args, call.kwargs)
@@ -143,6 +151,7 @@ TABLE: dict[Any, Handler] = {
     aten.randn_like.default: drawn_like,
     aten.randint_like.default: drawn_like,
     aten.randint_like.low_dtype: drawn_like,
+    aten.pow.Tensor_Scalar: power,
     aten._assert_async.default: check_later,
     aten._pack_padded_sequence.default: by_lengths,
     aten._pad_packed_sequence.default: by_lengths,

@@ -20,7 +20,7 @@ import logging
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -28,6 +28,7 @@ from torch import nn
 
 from monograph import compat
 from monograph.capture import blame
+from monograph.capture.conversions import original
 from monograph.capture.guards import ABSENT, Fact
 from monograph.capture.iterators import OneWay
 from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, quote
@@ -313,15 +314,41 @@ class ReadSet:
         if found is None:
             self._of_metaclass(key, cls, name)
             return
-        owner, raw = found
+        owner, raw = found[0], self.hooks.in_class(found[0], name)
+        if raw is ABSENT:                    # the trace's own, which gives what the bases have
+            return
         nearer = [entry.__dict__ for entry in cls.__mro__[:cls.__mro__.index(owner)]]
         label = f"{owner.__name__}.{name}"
         if nearer:
             text = " and ".join(f"{quote(name)} not in {{{i}}}" for i in range(len(nearer)))
             self.facts["nearer", cls, name] = Fact(label, text, tuple(nearer), watch=tuple(map(plain_table, nearer)))
-        table = owner.__dict__
+        self._defined(key, owner, name, raw)
+        self.by_super(cls, owner, raw)
+
+    def _defined(self, key: Any, owner: type, name: str, raw: Any) -> None:
+        """Note what a class itself has under a name."""
+        label, table = f"{owner.__name__}.{name}", owner.__dict__
         self.facts[key] = Fact(label, f"{{0}}[{quote(name)}]", (table,), "same", raw, (plain_table(table),))
         self.reach(raw, label)
+
+    def by_super(self, cls: type, owner: type, raw: Any) -> None:
+        """What a method of `owner`, called on a `cls`, may find by `super()`: the next class that has the name."""
+        for code in codes_of(raw):
+            if "super" not in code.co_names:
+                continue
+            further = cls.__mro__[cls.__mro__.index(owner) + 1:]
+            for name in code.co_names:
+                following = next((entry for entry in further if self.hooks.in_class(entry, name) is not ABSENT), None)
+                if following is None or ("super", cls, owner, name) in self.facts:
+                    continue
+                between = [entry.__dict__ for entry in further[:further.index(following)]]
+                text = " and ".join(f"{quote(name)} not in {{{i}}}" for i in range(len(between))) or "True"
+                self.facts["super", cls, owner, name] = Fact(
+                    f"{following.__name__}.{name}", text, tuple(between), watch=tuple(map(plain_table, between)))
+                if is_user_class(following):
+                    found = self.hooks.in_class(following, name)
+                    self._defined(("class", following, name), following, name, found)
+                    self.by_super(cls, following, found)
 
     def _of_metaclass(self, key: Any, cls: type, name: str) -> None:
         """What the class of a class computes for it."""
@@ -430,6 +457,13 @@ class ReadSet:
                 found = find_attribute(cls, name)
                 if found is not None and is_user_class(found[0]):
                     self.class_attribute(cls, name)
+
+
+def codes_of(raw: Any) -> Iterator[types.CodeType]:
+    """The code of what a class holds: a function, what decorators of Python's own hold."""
+    for function in (raw, *(getattr(raw, part, None) for part in ("__func__", "__wrapped__", "fget", "fset", "func"))):
+        if isinstance(function, types.FunctionType):
+            yield original(function.__code__)
 
 
 def plain_table(table: Any) -> dict[str, Any]:

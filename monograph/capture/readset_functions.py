@@ -48,7 +48,7 @@ class FunctionReads:
         if function.__dict__:
             self.reads.reach(function.__dict__, name)
         for free, cell in zip(code.co_freevars, function.__closure__ or ()):
-            self._cell(cell, f"{free} (closure of {name})")
+            self._cell(cell, f"{free} (closure of {name})", code)
         self._globals(code, function.__globals__)
 
     def _library(self, code: types.CodeType, table: dict[str, Any]) -> None:
@@ -58,7 +58,7 @@ class FunctionReads:
                 if root == "F":
                     self._chain(table[root], "torch.nn.functional", attributes)
 
-    def _cell(self, cell: types.CellType, label: str) -> None:
+    def _cell(self, cell: types.CellType, label: str, code: types.CodeType) -> None:
         self.reads.journal.watch(cell, label)
         try:
             value = cell.cell_contents
@@ -68,6 +68,11 @@ class FunctionReads:
         self.reads.reach(value, label)
         if isinstance(value, types.FunctionType):
             self.reads.reach(value.__dict__, f"attributes of {label}")
+        elif isinstance(value, type) and is_user_class(value):
+            for name in code.co_names:
+                found = find_attribute(value, name)
+                if found is not None and is_user_class(found[0]):
+                    self.reads.class_attribute(value, name)
 
     def _globals(self, code: types.CodeType, table: dict[str, Any]) -> None:
         found = names(code)
@@ -93,8 +98,8 @@ class FunctionReads:
 
     def read_global(self, table: dict[str, Any], name: str, path: str = "") -> None:
         key = ("global", id(table), name)
-        if key not in self.reads.facts:
-            value = not_lent(table[name])
+        if key not in self.reads.facts and not self.reads.hooks.brought(table, name):
+            value = not_lent(self.reads.hooks.behind(table[name]))
             self.reads.facts[key] = Fact(path or f"global {name}", f"{{0}}[{quote(name)}]", (table,), "same", value,
                                          settled(table))
             if not isinstance(value, types.ModuleType) or path:
@@ -121,7 +126,7 @@ class FunctionReads:
                     self._computed(value, name, f"{path}.{name}")
                     return
                 key, path = ("global", id(table), name), f"{path}.{name}"
-                value = not_lent(table[name])
+                value = not_lent(self.reads.hooks.behind(table[name]))
                 if key not in self.reads.facts:
                     self.reads.facts[key] = Fact(path, f"{{0}}[{quote(name)}]", (table,), "same", value, settled(table))
                     self.reads.reach(value, path)

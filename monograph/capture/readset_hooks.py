@@ -65,6 +65,7 @@ class Hooks:
         self.refused: set[type] = set()
         self.watched: dict[type, None] = {}
         self.replaced: list[tuple[Any, str, Any]] = []
+        self.stood_for: dict[int, Any] = {}       # by the id of what was put in its place
         self.lent: dict[tuple[int, str], tuple[dict[str, Any], Any, Any]] = {}     # of globals: what is there, stand-in
         self.modules: ModuleReads | None = None
         self.outside = Outside(self._user_frame, told)
@@ -116,6 +117,19 @@ class Hooks:
         self.lent[id(table), name] = table, table.get(name, ABSENT), value
         table[name] = value
 
+    def brought(self, table: dict[str, Any], name: str) -> bool:
+        """Whether a global is there for the trace only."""
+        return self.lent.get((id(table), name), (table, None))[1] is ABSENT
+
+    def behind(self, value: Any) -> Any:
+        """What a function that stands in for another one in a module stands for; itself for anything else."""
+        return self.stood_for.get(id(value), value)
+
+    def in_class(self, cls: type, name: str) -> Any:
+        """What a class itself has under a name, but for what the trace put there; ABSENT for nothing."""
+        own, old = self.patched.get((cls, name), (True, cls.__dict__.get(name, ABSENT)))
+        return old if own else ABSENT
+
     def watch_messages(self, messages: list[Message]) -> None:
         """Keep what user code prints, warns, writes to a standard stream and logs instead of saying it."""
         for name in ("stdout", "stderr"):
@@ -142,7 +156,9 @@ class Hooks:
         return getEffectiveLevel
 
     def _replace(self, module: Any, name: str, function: Any) -> None:
-        self.replaced.append((module, name, getattr(module, name)))
+        before = getattr(module, name)
+        self.replaced.append((module, name, before))
+        self.stood_for[id(function)] = before
         setattr(module, name, function)
 
     def _user_frame(self, *, through: bool = False) -> Any:

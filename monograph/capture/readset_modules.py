@@ -133,7 +133,7 @@ class ModuleReads:
 
     def all(self, table: dict[str, Any], path: str) -> None:
         """Every global of a module, and which there are."""
-        names = [name for name in table if name[:2] != "__"]
+        names = [name for name in table if name[:2] != "__" and not self.reads.hooks.brought(table, name)]
         for name in names:
             self.reads.functions.read_global(table, name, f"{path}.{name}")
         self.reads.facts["names", id(table)] = Fact(

@@ -48,6 +48,7 @@ class ValueReads:
             self.reads.reach(value.__func__, path)
             if isinstance(value, types.MethodType):
                 self.reads.reach(value.__self__, path if path == "" else f"{path}.__self__")
+                self._method(value)
         elif isinstance(value, property):
             for part in (value.fget, value.fset):
                 self.reads.reach(part, path)
@@ -79,6 +80,15 @@ class ValueReads:
             self.facts["array", id(value)] = Fact(f"content of {path}", "bytes({0}) == {1}", (value, bytes(value)))
         elif isinstance(value, (*NAMESPACES, queue.Queue)):
             self.namespace(value, path)
+
+    def _method(self, method: types.MethodType) -> None:
+        """What a method finds by `super()`."""
+        cls = method.__self__ if isinstance(method.__self__, type) else type(method.__self__)
+        for owner in cls.__mro__:
+            if any(raw is method.__func__ or getattr(raw, "__func__", None) is method.__func__
+                   for raw in list(vars(owner).values())):
+                self.reads.by_super(cls, owner, method.__func__)
+                return
 
     def settings(self, label: str, read: Callable[[], Any]) -> None:
         """Note what `read()` gives."""

@@ -36,6 +36,10 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "shift of halves": (lambda x: x >> x, (HALF,)),
     "abs of bool": (torch.abs, (TRUTH,)),
     "minus of bool": (lambda x, y: x - y, (torch.ones(2, 3), TRUTH)),
+    "minus a bool number": (lambda x: x - True, (torch.ones(2, 3),)),
+    "a bool number minus": (lambda x: False - x, (torch.ones(2, 3),)),
+    "bool times what is added": (lambda x: torch.add(x, 1, alpha=True), (torch.ones(2, 3),)),
+    "bits of floats": (lambda x: x ^ 1, (torch.ones(2, 3),)),
     "logaddexp2 of integers": (lambda x: torch.logaddexp2(x, x), (WHOLE,)),
     "logcumsumexp of integers": (lambda x: x.logcumsumexp(0), (WHOLE,)),
     "cross entropy of integers": (lambda x: F.cross_entropy(x, torch.zeros(2, dtype=torch.int64)), (WHOLE,)),
@@ -59,6 +63,7 @@ ACCEPTED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "bags": (lambda i, w: F.embedding_bag(i, w, torch.tensor([0, 2])), (torch.tensor([3, 1, 2]), torch.ones(4, 2))),
     "bytes as masks": (lambda x, m: torch.where(m.bool(), x, 0), (WHOLE, BYTES)),
     "infinite numbers": (lambda x: x.clamp(max=float("inf")), (torch.ones(2, 3),)),
+    "powers of bools": (lambda x: (x ** True, x ** False, x ** 1), (TRUTH,)),
 }
 
 
