@@ -10,7 +10,7 @@ Only what needs no look at the memory is answered here. `lending` installs what 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -324,7 +324,19 @@ def as_tensors(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
             raise _refusal("a complex number of numpy goes into a torch function")
         with torch._C.DisableTorchFunction(), torch.no_grad():
             return tracer.item(leaf.tensor.reshape(()).to(dtype, copy=True))
-    return pytree.tree_map(change, (args, kwargs))
+    return pytree.tree_map(change, (args, kwargs)) if _may_hold(args) or _may_hold(kwargs.values()) else (args, kwargs)
+
+
+def _may_hold(values: Iterable[Any]) -> bool:
+    """Whether an array is among these, or perhaps in one of them."""
+    for value in values:
+        kind = type(value)
+        if kind is list or kind is tuple or kind is dict:
+            if _may_hold(value.values() if kind is dict else value):
+                return True
+        elif kind is TracedArray or kind in pytree.SUPPORTED_NODES or isinstance(value, tuple):
+            return True
+    return False
 
 
 TAKES_ARRAYS = frozenset({

@@ -31,16 +31,16 @@ ALGEBRA = tuple(os.path.dirname(found.origin) + os.sep for found in map(importli
 SKIPPED = (TORCH, OURS, *ALGEBRA, "<frozen", os.path.dirname(os.__file__) + os.sep + "contextlib.py",
            os.path.dirname(os.__file__) + os.sep + "functools.py", os.path.dirname(importlib.__file__) + os.sep)
 
-_user: dict[CodeType, bool] = {}
-_locations: dict[tuple[CodeType, int], SourceLoc] = {}
+_user: dict[int, tuple[CodeType, bool]] = {}         # by identity: the hash of code is that of all its constants
+_locations: dict[tuple[int, int], tuple[CodeType, SourceLoc]] = {}       # by identity of the code, and line
 _lines: dict[str, dict[int, SourceLoc]] = {}        # of generated text: the user's line behind each
 
 
 def is_user_code(code: CodeType) -> bool:
-    known = _user.get(code)
+    known = _user.get(id(code))
     if known is None:
-        known = _user[code] = not code.co_filename.startswith(SKIPPED)
-    return known
+        known = _user[id(code)] = code, not code.co_filename.startswith(SKIPPED)
+    return known[1]
 
 
 def is_ours(code: CodeType) -> bool:
@@ -54,9 +54,12 @@ def is_of_torch(code: CodeType) -> bool:
 def user_frame(depth: int = 1) -> FrameType | None:
     """The innermost frame of the user's, starting `depth` callers up."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and not is_user_code(frame.f_code):
+    while frame is not None:
+        known = _user.get(id(frame.f_code))
+        if known[1] if known is not None else is_user_code(frame.f_code):
+            return frame
         frame = frame.f_back
-    return frame
+    return None
 
 
 # Python files of torch that only pass a question on.
@@ -153,10 +156,11 @@ def location(frame: FrameType | None) -> SourceLoc | None:
     if frame is None:
         return None
     code, line = frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno
-    known = _locations.get((code, line))
+    known = _locations.get((id(code), line))
     if known is None:
-        known = _locations[code, line] = line_behind(code, line) or SourceLoc(code.co_filename, line, code.co_qualname)
-    return known
+        found = line_behind(code, line) or SourceLoc(code.co_filename, line, code.co_qualname)
+        known = _locations[id(code), line] = code, found
+    return known[1]
 
 
 def raised_by_user(error: BaseException) -> SourceLoc | None:

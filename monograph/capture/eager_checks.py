@@ -38,6 +38,8 @@ NOT_CHECKED = frozenset({
     "_ctc_loss", "ctc_loss", "segment_reduce",      # they follow lengths without asking whether memory is there
 })
 
+SIMPLE = (int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format)
+
 _accepted: set[Hashable] = set()
 
 
@@ -47,9 +49,13 @@ class _Unclear(Exception):
 
 def check(func: Any, args: Any, kwargs: Any) -> None:
     """Raise what eager raises for this call whatever the values of its tensors are."""
+    if func not in NUMBERS_ONLY and not _is_checked(func):
+        return
     tensors: list[torch.Tensor] = []
+    rest: list[Hashable] = []
     try:
-        rest = _collect((args, kwargs), tensors)
+        _collect(args, tensors, rest)
+        _collect(kwargs, tensors, rest)
     except _Unclear:
         return
     if not tensors:
@@ -70,25 +76,31 @@ def check(func: Any, args: Any, kwargs: Any) -> None:
     _accepted.add(signature)
 
 
-def _collect(value: Any, tensors: list[torch.Tensor]) -> list[Hashable]:
-    """Everything that is no tensor, flat and with its type; the tensors go to `tensors`."""
+def _collect(value: Any, tensors: list[torch.Tensor], rest: list[Hashable]) -> None:
+    """Tensors go to `tensors`; everything else, flat and with its type, to `rest`."""
     if isinstance(value, torch.Tensor):
         if value.device.type != "cpu" or value.layout is not torch.strided or value.is_quantized:
             raise _Unclear
-        if torch.nn.parameter.is_lazy(value) or not Layout.of(value).is_backed:
+        if type(value) is not compat.FakeTensor and torch.nn.parameter.is_lazy(value):
+            raise _Unclear
+        if compat.has_symbols(value) and not Layout.of(value).is_backed:
             raise _Unclear
         tensors.append(value)
-        return [None]
-    if isinstance(value, (list, tuple)):
-        return [len(value), *(leaf for entry in value for leaf in _collect(entry, tensors))]
-    if isinstance(value, dict):
-        return [*value, *(leaf for entry in value.values() for leaf in _collect(entry, tensors))]
-    if type(value) is torch.SymInt and compat.is_backed(value):
-        return [int, hint(value)]
-    if value is None or isinstance(value, (int, float, complex, str, torch.dtype, torch.device, torch.layout,
-                                           torch.memory_format)):
-        return [type(value), value]
-    raise _Unclear
+        rest.append(None)
+    elif isinstance(value, (list, tuple)):
+        rest.append(len(value))
+        for entry in value:
+            _collect(entry, tensors, rest)
+    elif isinstance(value, dict):
+        rest.extend(value)
+        for entry in value.values():
+            _collect(entry, tensors, rest)
+    elif type(value) is torch.SymInt and compat.is_backed(value):
+        rest += int, hint(value)
+    elif value is None or isinstance(value, SIMPLE):
+        rest += type(value), value
+    else:
+        raise _Unclear
 
 
 def _is_usual(tensors: list[torch.Tensor], rest: list[Hashable]) -> bool:

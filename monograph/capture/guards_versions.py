@@ -120,7 +120,8 @@ def points_to(address: int, value: Any) -> bool:
 
 
 def layout(owner: Any) -> Layout | None:
-    return layouts().get(next(kind for kind in KINDS if issubclass(type(owner), kind)))
+    cls = type(owner)
+    return layouts().get(cls if cls in KINDS else next(kind for kind in KINDS if issubclass(cls, kind)))
 
 
 def watched(facts: Sequence[Fact]) -> tuple[Watched | None, list[Fact]]:

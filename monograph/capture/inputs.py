@@ -8,6 +8,7 @@ else the trace starts again with that storage as one flat dimension.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from monograph.ir.graph import Graph, Source
 from monograph.ir.types import TensorType
 
 __all__ = ["Entry", "Fakes", "Restart", "add_graph_input", "check_supported", "flat_like", "lies_inside"]
+
 
 class Restart(Exception):
     """Trace again with the real storage `storage_id` as a flat base. Never leaves the driver."""
@@ -76,6 +78,7 @@ class Fakes:
         return compat.fake_from_storage(self.mode, storage, real)
 
 
+NO_WORD = re.compile(r"\W")
 DENSE = "the graph has plain dense values"
 
 
@@ -125,4 +128,4 @@ def add_graph_input(graph: Graph, entry: Entry, layout: Layout, *, flat: bool = 
 
 def _hint(path: str) -> str:
     """A printable name from a path such as `args[0]` or `encoder.layer.0.weight`."""
-    return "".join(c if c.isalnum() else "_" for c in path).strip("_")
+    return NO_WORD.sub("_", path).strip("_")

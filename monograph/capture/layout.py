@@ -19,6 +19,7 @@ from monograph.ir.symbolic import Expr, known_equal, maximum
 __all__ = ["Layout", "channels_last_strides", "compact", "contiguous_strides", "disjoint", "is_empty"]
 
 INT = int
+INTS = frozenset({int})
 
 
 def contiguous_strides(sizes: Any) -> tuple[int, ...]:
@@ -81,7 +82,7 @@ def _box(layout: Layout, dims: list[tuple[int, int]]) -> list[tuple[int, int]] |
 class Layout:
     """Sizes, strides and offset are in elements of `dtype`, the offset from the start of the storage."""
 
-    __slots__ = ("conj", "dtype", "key", "neg", "offset", "sizes", "strides")
+    __slots__ = ("_key", "conj", "dtype", "is_static", "neg", "offset", "sizes", "strides")
 
     def __init__(self, sizes: Any, strides: Any, offset: Any, dtype: torch.dtype, conj: bool = False,
                  neg: bool = False) -> None:
@@ -91,12 +92,8 @@ class Layout:
         self.dtype = dtype
         self.conj = conj
         self.neg = neg
-        shape = tuple(size if type(size) is INT else key_of(size) for size in self.sizes)
-        steps = tuple(
-            0 if size == 1 else (step if type(step) is INT else key_of(step))
-            for size, step in zip(shape, self.strides, strict=True)
-        )
-        self.key = (shape, steps, offset if type(offset) is INT else key_of(offset), dtype, conj, neg)
+        self.is_static = INTS.issuperset(map(type, (*self.sizes, *self.strides, offset)))
+        self._key = None if self.is_static else self._key_now()       # what is known of symbols changes
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Layout:
@@ -105,9 +102,18 @@ class Layout:
                    tensor.is_conj(), tensor.is_neg())
 
     @property
-    def is_static(self) -> bool:
-        return type(self.offset) is INT and all(type(n) is INT for n in self.sizes) and all(
-            type(n) is INT for n in self.strides)
+    def key(self) -> tuple[Any, ...]:
+        if self._key is None:
+            self._key = self._key_now()
+        return self._key
+
+    def _key_now(self) -> tuple[Any, ...]:
+        shape, strides, offset = self.sizes, self.strides, self.offset
+        if not self.is_static:
+            shape, strides, offset = tuple(map(key_of, shape)), tuple(map(key_of, strides)), key_of(offset)
+        if 1 in shape:
+            strides = tuple(0 if size == 1 else step for size, step in zip(shape, strides, strict=True))
+        return shape, strides, offset, self.dtype, self.conj, self.neg
 
     @property
     def numbers(self) -> Layout:
@@ -178,7 +184,8 @@ class Layout:
     @property
     def is_backed(self) -> bool:
         """Known once the sizes of the arguments are."""
-        return all(type(n) is INT or compat.is_backed(n) for n in (*self.sizes, *self.strides, self.offset))
+        return self.is_static or all(
+            type(n) is INT or compat.is_backed(n) for n in (*self.sizes, *self.strides, self.offset))
 
     def fits(self, base: Layout) -> bool:
         """Whether index arithmetic over `base`, which is dense, reaches all of this."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -411,6 +411,20 @@ def _flat(value: Any) -> Any:
         yield value
 
 
+def has_number(values: Iterable[Any]) -> bool:
+    """Whether a traced number is among the arguments of a function, or in a list, tuple, dict or slice of them."""
+    for value in values:
+        if isinstance(value, torch.Tensor):      # most are: soon told, and without asking for its class
+            continue
+        if isinstance(value, TracedNumber) or isinstance(value, (list, tuple)) and has_number(value):
+            return True
+        if isinstance(value, dict) and has_number(value.values()):
+            return True
+        if isinstance(value, slice) and has_number((value.start, value.stop, value.step)):
+            return True
+    return False
+
+
 def takes_float(func: Any, args: Any, kwargs: Any) -> bool:
     """Whether `func` does with a float as with a constant, and one among its arguments is traced."""
     name = getattr(func, "__name__", "")
@@ -423,7 +437,7 @@ def as_operands(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> tuple[Any,
 
     What is left is asked for: an integer as a size, anything else by its value.
     """
-    if not any(isinstance(x, TracedNumber) for x in _flat((args, kwargs))):
+    if not has_number(args) and not has_number(kwargs.values()):
         return args, kwargs
     name = getattr(func, "__name__", "")
     if name == "fill_" and len(args) == 2 and args[0].is_floating_point() and isinstance(args[1], TracedNumber):

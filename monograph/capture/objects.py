@@ -64,7 +64,7 @@ class Objects:
         return {key: first + number for number, key in enumerate(self.steps)}
 
     def concerns(self, fact: Fact) -> bool:
-        return any(id(entry) in self.steps for entry in (*fact.objects, fact.want))
+        return bool(self.steps) and any(id(entry) in self.steps for entry in (*fact.objects, fact.want))
 
     def write(self, text: Text, leaves: Sequence[str]) -> list[str]:
         """Find the objects in a call; the variables that hold them."""

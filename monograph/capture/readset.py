@@ -33,7 +33,7 @@ from monograph.capture.guards import ABSENT, Fact
 from monograph.capture.iterators import OneWay
 from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, quote
 from monograph.capture.readset_functions import FunctionReads
-from monograph.capture.readset_hooks import LOCK, Hooks
+from monograph.capture.readset_hooks import LOCK, MODULE_TABLES, Hooks
 from monograph.capture.readset_journal import Change, Journal, read_slot, slots
 from monograph.capture.readset_messages import Message
 from monograph.capture.readset_modules import ModuleReads
@@ -45,7 +45,6 @@ from monograph.source import SourceLoc
 
 __all__ = ["ReadSet"]
 
-MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 UNSEEN = frozenset({"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__firstlineno__"})
 HOOK_TABLES = frozenset(key for key in nn.Module().__dict__ if key.endswith("_hooks"))
 CONSTRUCTORS = ("__new__", "__init__", "__post_init__", "__call__", "__enter__", "__exit__")
@@ -66,12 +65,12 @@ class ReadSet:
         self.modules = ModuleReads(self)
         self.of_tensors = TensorReads(self)
         self.values = ValueReads(self)
+        self.seen: set[tuple[int, str]] = set()     # attributes already looked at
         self.hooks = Hooks(self.read, self.absent, self.write, self.delete, self.environment, self.listens,
-                           self.told)
+                           self.told, self.seen)
         self.messages: list[Message] = []          # printed and warned by user code, in order
         self.arguments = arguments
         self.root = root
-        self.seen: set[tuple[int, str]] = set()     # attributes already looked at
         self.written: dict[tuple[int, str], Any] = {}      # attributes written in this attempt -> whose
         self.met_again: set[int] = set()            # known objects that another path led to as well
         self.lines: dict[Any, SourceLoc | None] = {}      # key of a fact -> the user's line that read it first
@@ -308,9 +307,9 @@ class ReadSet:
     def class_attribute(self, cls: type, name: str) -> None:
         """The attribute `name` of a class, found along its bases."""
         key = ("class", cls, name)
-        found = find_attribute(cls, name)
         if key in self.facts:
             return
+        found = find_attribute(cls, name)
         if found is None:
             self._of_metaclass(key, cls, name)
             return

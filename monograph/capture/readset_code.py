@@ -164,6 +164,7 @@ def find_attribute(cls: type, name: str) -> tuple[type, Any] | None:
     return None
 
 
+@functools.lru_cache(maxsize=10_000)
 def quote(name: str) -> str:
     """`name` as a string literal inside a Fact's expression, whose braces mean objects."""
     return repr(name).replace("{", "{{").replace("}", "}}")

@@ -13,13 +13,14 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from sys import _getframe  # by names of our own: modules are what is watched
 from threading import get_ident
 from typing import Any
 
 import torch
+from torch import nn
 
 from monograph import compat
 from monograph.capture.draws import DefaultGenerator
@@ -31,7 +32,10 @@ from monograph.capture.readset_modules import ModuleReads
 from monograph.capture.readset_outside import Outside
 from monograph.capture.readset_tensors import TensorReads
 
-__all__ = ["LOCK", "Hooks"]
+__all__ = ["LOCK", "MODULE_TABLES", "Hooks"]
+
+MODULE_TABLES = ("_parameters", "_buffers", "_modules")      # in the order in which a module looks into them
+GETATTR: Any = nn.Module.__getattr__ if nn.Module.__getattr__.__module__ == nn.Module.__module__ else object()
 
 LOCK = threading.RLock()
 
@@ -53,14 +57,16 @@ class Hooks:
 
     def __init__(self, read: Read, absent: Absent, write: Absent, delete: Absent,
                  environ: Callable[[Any, Any, Any], None], listens: Callable[[logging.Logger, int, bool], None],
-                 told: Told) -> None:
+                 told: Told, seen: Container[Any]) -> None:
         self.read = read
         self.absent = absent
         self.write = write
         self.delete = delete
         self.environ = environ
         self.listens = listens
+        self.seen = seen                     # (id of an object, name): reads of no more interest
         self.thread = get_ident()
+        self.made: set[Any] = set()          # hooks of attributes
         self.patched: dict[tuple[type, str], tuple[bool, Any]] = {}
         self.refused: set[type] = set()
         self.watched: dict[type, None] = {}
@@ -72,12 +78,14 @@ class Hooks:
 
     def watch(self, cls: type) -> None:
         """Hook one class. A class that cannot be patched (immutable) is left alone."""
-        if (cls, "__getattribute__") in self.patched or cls in self.refused:
+        if cls in self.refused:
             return
         self.watched[cls] = None
-        self._patch(cls, "__getattribute__", self._getattribute(cls.__getattribute__))
-        self._patch(cls, "__setattr__", self._setattr(cls.__setattr__))
-        self._patch(cls, "__delattr__", self._delattr(cls.__delattr__))
+        hooks = {"__getattribute__": self._getattribute, "__setattr__": self._setattr, "__delattr__": self._delattr}
+        for name, hooked in hooks.items():
+            old = getattr(cls, name)
+            if old not in self.made:         # neither hooked, nor the heir of a class that is
+                self._patch(cls, name, hooked(old))
 
     def watch_again(self) -> None:
         """Hook what an earlier attempt hooked."""
@@ -194,6 +202,7 @@ class Hooks:
             else:
                 delattr(cls, name)
         self.patched.clear()
+        self.made.clear()
 
     def _patch(self, cls: type, name: str, function: Any) -> None:
         own = name in cls.__dict__
@@ -204,18 +213,24 @@ class Hooks:
             self.refused.add(cls)
             return
         self.patched[cls, name] = own, old
+        self.made.add(function)
 
     def _getattribute(self, old: Any) -> Any:
-        read, absent, thread, current = self.read, self.absent, self.thread, get_ident
+        read, absent, thread, current, seen = self.read, self.absent, self.thread, get_ident, self.seen
 
         def __getattribute__(instance: Any, name: str) -> Any:
             try:
                 value = old(instance, name)
             except AttributeError:
-                if current() == thread and name[:2] != "__":
+                if (id(instance), name) not in seen and name[:2] != "__" and current() == thread:
                     absent(instance, name)
+                if getattr(type(instance), "__getattr__", None) is GETATTR:       # which asks for `__dict__` six times
+                    table = old(instance, "__dict__")
+                    for kind in MODULE_TABLES:
+                        if name in table.get(kind, ()):
+                            return table[kind][name]
                 raise
-            if (name[:2] != "__" or name == "__dict__") and current() == thread:
+            if (id(instance), name) not in seen and (name[:2] != "__" or name == "__dict__") and current() == thread:
                 read(instance, name, value)
             return value
 

@@ -10,6 +10,7 @@ written to it through that reference.
 
 from __future__ import annotations
 
+import operator
 import types
 from collections import OrderedDict, deque
 from collections.abc import Collection
@@ -99,6 +100,9 @@ class Journal:
         for container, before, path in list(self.entries.values()):
             now = content(container)
             if isinstance(before, dict):
+                if len(before) == len(now) and all(map(operator.is_, before, now)) and all(
+                        map(operator.is_, before.values(), now.values())):
+                    continue
                 for key in {**before, **now}:
                     was, value = before.get(key, ABSENT), now.get(key, ABSENT)
                     if was is not value and not same(was, value):

@@ -70,22 +70,20 @@ from monograph.compat.modes import (
 
 __all__ = [
     "BatchNorm", "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "HigherOrderOperator",
-    "NEEDS_VALUE",
-    "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PLAIN_TENSORS", "QUANTIZED", "READ_VERSION", "after_optimizer_step",
-    "below_autograd",
-    "below_autograd_now", "checking_with", "class_functions", "class_functions_on", "composite_kernel",
-    "composite_kernel_of",
-    "current_backward_sequence", "decomposition", "device_modes", "dims_of", "dispatch_keys", "dispatch_mode_depth",
-    "dispatches", "eager_definition", "empty_strided", "empty_strided_cpu", "fake_attributes", "fake_from_storage",
-    "fake_sized", "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth",
-    "functorch_level", "global_module_hooks", "gradient_edge", "impl_address", "is_backed", "is_composite",
+    "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PLAIN_TENSORS", "QUANTIZED", "READ_VERSION",
+    "after_optimizer_step", "below_autograd", "below_autograd_now", "checking_with", "class_functions",
+    "class_functions_on", "composite_kernel", "composite_kernel_of", "current_backward_sequence", "decomposition",
+    "device_modes", "dims_of", "dispatch_keys", "dispatch_mode_depth", "dispatches", "eager_definition",
+    "empty_strided", "empty_strided_cpu", "fake_attributes", "fake_from_storage", "fake_sized", "fake_strided",
+    "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
+    "global_module_hooks", "gradient_edge", "has_symbols", "impl_address", "is_backed", "is_composite",
     "is_functorch_tensor", "is_plain", "is_plain_class", "is_static_input", "kernels_only", "last_sequence",
     "listing_fakes", "llvmlite_library", "module_hooks", "negative_view", "no_array_of", "no_class_functions",
     "no_inference_mode", "no_torch_function", "overload", "plain_torch", "print_options", "put_class_entry",
     "quiet_fakes", "replace_tensor_text", "run_fake", "schema_arguments", "set_grad_enabled", "set_version",
     "size_expression", "size_hint", "size_replacements", "storage_address", "storage_id", "storage_reference",
-    "storage_size", "suggest_memory_format", "symbolic_fake_mode", "symbolic_size", "tensor_guards", "version",
-    "whole_torch", "without_onednn", "without_saved_tensor_hooks",
+    "storage_size", "storage_users", "suggest_memory_format", "symbolic_fake_mode", "symbolic_size", "tensor_guards",
+    "tensor_users", "version", "whole_torch", "without_onednn", "without_saved_tensor_hooks",
 ]
 
 
@@ -136,6 +134,21 @@ def tensor_guards(tensors: Any, free: Mapping[int, tuple[Collection[int], Collec
 def storage_id(tensor: torch.Tensor) -> int:
     """The identity of a tensor's storage while it lives."""
     return tensor.untyped_storage()._cdata    # 2.13
+
+
+def tensor_users(tensor: torch.Tensor) -> int:
+    """How often a tensor is held, by Python (once) and by autograd and its kin."""
+    return int(tensor._use_count())    # 2.13
+
+
+def storage_users(storage: torch.UntypedStorage) -> int:
+    """How many tensors, and objects such as this one, hold a storage."""
+    return int(torch._C._storage_Use_Count(storage._cdata))    # 2.13
+
+
+def has_symbols(tensor: torch.Tensor) -> bool:
+    """Whether a size, a stride or the offset of a tensor is a symbol."""
+    return bool(tensor._has_symbolic_sizes_strides)    # 2.13
 
 
 def storage_size(tensor: torch.Tensor) -> int:
