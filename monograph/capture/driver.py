@@ -75,7 +75,7 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
     Raises DataDependentError, UnsupportedError, DeviceError, or what the program itself raises. Torch and
     Python are left as they were found.
     """
-    plan = _Plan(request, numeric=frozenset() if told else None)
+    plan = _Plan(request, numeric=frozenset() if told else None, conversions=Conversions(roots[0] if roots else fn))
     handled = sys.exc_info()[1]         # the caller's
     with plan.conversions:
         while True:

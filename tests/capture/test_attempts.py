@@ -49,6 +49,17 @@ def test_functions_that_ask_are_found_together(attempts):
     assert len(attempts) == 3         # `first` asks; all that ask are found; they are converted
 
 
+def test_the_next_trace_begins_with_what_was_converted(attempts):
+    def fn(x):
+        return second(first(x))
+
+    for size in (3, 4):
+        compiled = monograph.compile(fn, backend="reference", dynamic=False)
+        x = torch.ones(size)
+        torch.testing.assert_close(compiled(x), fn(x))
+    assert len(attempts) == 3 + 1
+
+
 def test_an_attempt_does_not_go_on_for_ever(attempts):
     def fn(x):
         return counted(first(x))

@@ -15,6 +15,7 @@ import gc
 import inspect
 import threading
 import types
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -30,13 +31,16 @@ _lock = threading.RLock()
 
 class Swap:
     def __init__(self) -> None:
-        self._before: dict[int, tuple[types.FunctionType, types.CodeType]] = {}
+        # Weakly: a function made inside may hold what is to end with the trace.
+        self._before: weakref.WeakKeyDictionary[types.FunctionType, types.CodeType] = weakref.WeakKeyDictionary()
         self._back: dict[int, tuple[types.CodeType, types.CodeType]] = {}     # by id of the new code: it, the old
         self._entered = False
+        self._ages: object = None
 
     def __enter__(self) -> Swap:
         _lock.acquire()
         self._entered = True
+        self._ages = _ages()
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -46,12 +50,12 @@ class Swap:
             self._entered = False
             _lock.release()
 
-    def install(self, old: types.CodeType, new: types.CodeType) -> int:
-        """Functions that hold `old`, or would make functions that do, get `new` in its place; how many there were."""
-        return self.install_all([(old, new)])
+    def install(self, old: types.CodeType, new: types.CodeType) -> bool:
+        """Functions that hold `old`, or would make functions that do, get `new` in its place; whether there are any."""
+        return bool(self.install_all([(old, new)]))
 
-    def install_all(self, pairs: Sequence[tuple[types.CodeType, types.CodeType]]) -> int:
-        """`install` of many at once."""
+    def install_all(self, pairs: Sequence[tuple[types.CodeType, types.CodeType]]) -> set[int]:
+        """`install` of many at once, for the price of one; ids of those that some function holds."""
         assert self._entered, "install outside of the with block"
         for old, new in pairs:
             for made, origin in _pairs(old, new):
@@ -60,35 +64,41 @@ class Swap:
         files = {old.co_filename for old, _ in pairs}
         # A nested function may still be made, from a constant of the function around it.
         nested = any(old.co_flags & inspect.CO_NESTED for old, _ in pairs)
-        changed = self._exchange(pairs, replacements, files, nested)
-        if not changed and gc.get_freeze_count():       # frozen functions are hidden from the collector's lists
+        found = self._exchange(pairs, replacements, files, nested)
+        if len(found) < len(replacements) and gc.get_freeze_count():       # frozen ones are hidden from the collector
             gc.unfreeze()
-            changed = self._exchange(pairs, replacements, files, nested)
-        return changed
+            found |= self._exchange(pairs, replacements, files, nested)
+        return found
 
     def _exchange(self, pairs: Sequence[tuple[types.CodeType, types.CodeType]],
-                  replacements: dict[int, types.CodeType], files: set[str], nested: bool) -> int:
-        changed = 0
+                  replacements: dict[int, types.CodeType], files: set[str], nested: bool) -> set[int]:
+        found: set[int] = set()
         for function in _functions() if nested else _holders([old for old, _ in pairs]):
             code = function.__code__
-            replaced = _replaced(code, replacements, files)
+            replaced = _replaced(code, replacements, files, found)
             if replaced is not code:
-                self._before.setdefault(id(function), (function, code))
+                self._before.setdefault(function, code)
                 self._back.setdefault(id(replaced), (replaced, code))
                 function.__code__ = replaced
-                changed += 1
-        return changed
+        return found
 
     def _restore(self) -> None:
-        for function, code in self._before.values():
+        for function, code in list(self._before.items()):
             function.__code__ = code
         if self._back:
-            for function in _holders([made for made, _ in self._back.values()]):
+            for function in self._made_inside():
                 code = self._source(function.__code__)
                 if code is not function.__code__ and code.co_freevars == function.__code__.co_freevars:
                     function.__code__ = code
         self._before.clear()
         self._back.clear()
+
+    def _made_inside(self) -> Iterable[types.FunctionType]:
+        """Functions made since this was entered, which may run new code; young ones, unless the old were looked at."""
+        if self._ages == _ages():
+            return [found for age in (0, 1) for found in gc.get_objects(generation=age)
+                    if type(found) is types.FunctionType]
+        return _holders([made for made, _ in self._back.values()])
 
     def _source(self, code: types.CodeType) -> types.CodeType:
         known = self._back.get(id(code))
@@ -137,19 +147,27 @@ def _holders(codes: Sequence[types.CodeType]) -> list[types.FunctionType]:
     return [found for found in gc.get_referrers(*codes) if type(found) is types.FunctionType]
 
 
+def _ages() -> object:
+    """Changes once the collector may have taken something made since for old."""
+    return gc.get_freeze_count(), *(kind["collections"] for kind in gc.get_stats()[1:])
+
+
 def _functions() -> list[types.FunctionType]:
     return [candidate for candidate in gc.get_objects() if type(candidate) is types.FunctionType]
 
 
-def _replaced(code: types.CodeType, replacements: dict[int, types.CodeType], files: set[str]) -> types.CodeType:
-    """What stands in the place of `code`, or `code` with replaced constants; `code` itself where nothing changes."""
+def _replaced(code: types.CodeType, replacements: dict[int, types.CodeType], files: set[str], found: set[int],
+              ) -> types.CodeType:
+    """What stands in the place of `code`, or `code` with replaced constants; `code` itself where nothing changes.
+    `found` gets the ids of what is replaced."""
     new = replacements.get(id(code))
     if new is not None:
+        found.add(id(code))
         return new
     consts = code.co_consts
     if code.co_filename not in files or not any(isinstance(value, types.CodeType) for value in consts):
         return code
-    replaced = tuple(_replaced(value, replacements, files) if isinstance(value, types.CodeType) else value
+    replaced = tuple(_replaced(value, replacements, files, found) if isinstance(value, types.CodeType) else value
                      for value in consts)
     if all(one is other for one, other in zip(consts, replaced)):
         return code

@@ -4,6 +4,7 @@ import functools
 import gc
 import threading
 import types
+import weakref
 
 import pytest
 
@@ -78,7 +79,7 @@ def decisions(function, *arguments):
 def test_swapped_inside_and_restored_outside():
     before = plain.__code__
     with Swap() as swap:
-        assert swap.install(before, compiler.convert(before)) == 1
+        assert swap.install(before, compiler.convert(before))
         assert plain.__code__ is not before
         assert decisions(plain, 0) == (1, 2)
     assert plain.__code__ is before
@@ -95,9 +96,10 @@ def test_restored_after_an_exception():
 
 def test_every_closure_of_one_code_object():
     first, second = make(1), make(2)
-    before = first.__code__
+    before, maker = first.__code__, make.__code__
     with Swap() as swap:
-        assert swap.install(before, compiler.convert(before)) == 3      # both, and `make` that makes more
+        assert swap.install(before, compiler.convert(before))
+        assert make.__code__ is not maker
         third = make(3)
         assert decisions(third, 1) == (1, 3)
         assert decisions(second, 0) == (1, -2)
@@ -105,6 +107,34 @@ def test_every_closure_of_one_code_object():
     assert first.__code__ is before and second.__code__ is before and third.__code__ is before
     assert decisions(third, 1) == (0, 3)
     assert make(4).__code__ is before
+
+
+def test_several_at_once():
+    codes = [plain.__code__, Model.forward.__code__, make(1).__code__]
+    missing = compile("def gone(x):\n    return x", "gone", "exec").co_consts[0]
+    with Swap() as swap:
+        found = swap.install_all([*((code, compiler.convert(code)) for code in codes), (missing, missing)])
+        assert found == set(map(id, codes))
+        assert decisions(plain, 0) == (1, 2)
+    assert [plain.__code__, Model.forward.__code__] == codes[:2]
+
+
+def test_what_is_made_inside_is_restored_also_when_it_is_old():
+    before = make.__code__
+    with swapped([(before, compiler.convert(before))]):
+        made = make(5)
+        gc.collect()
+        young = make(6)
+    assert made.__code__ is young.__code__ is make(1).__code__
+
+
+def test_what_was_exchanged_is_not_kept():
+    with Swap() as swap:
+        made = make(1)
+        swap.install(made.__code__, compiler.convert(made.__code__))
+        gone = weakref.ref(made)
+        del made
+        assert gone() is None
 
 
 def test_functions_made_by_a_converted_function_get_their_source_back():
