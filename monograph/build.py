@@ -29,6 +29,7 @@ from monograph.autodiff.vjp import traced
 from monograph.backend import Half, Run, compile_graph
 from monograph.capture.captured import Binding, Captured, flat_view, of_length
 from monograph.capture.checks import raise_in_python
+from monograph.capture.collector import rarely_collecting
 from monograph.capture.driver import trace
 from monograph.capture.guards import Guard
 from monograph.capture.guards_ambient import ambient_facts
@@ -161,6 +162,7 @@ def _read_then(node: Node) -> str:
     return ", ".join(map(str, node.attributes["value"] if node.op.name == "mono.expect" else node.attributes["size"]))
 
 
+@rarely_collecting()
 def capture_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options, *,
     grad: bool | None = None, request: Request = NO_SYMBOLS, told: bool = True,

@@ -20,6 +20,7 @@ from monograph.ir.graph import Value
 
 __all__ = ["Memory"]
 
+FEW = 32            # storages among which nobody looks for dead ones
 FLAT = "flat"       # cache key of the storage as one dimension
 
 
@@ -32,6 +33,7 @@ class Memory:
         self.starts: list[dict[int, tuple[Any, ...]]] = []     # where the regions being traced began
         self.scopes: list[Any] = []      # their graphs
         self.sites: dict[int, Any] = {}  # by id of such a graph: the statement it belongs to
+        self.enough = FEW
         self.alive: list[Any] = []       # weak references to all storages, to see what outlives the trace
 
     @property
@@ -85,6 +87,18 @@ class Memory:
     def save(self) -> dict[int, tuple[Any, ...]]:
         """The state of every storage, for a region to come back to."""
         return {key: storage.save() for key, storage in self.by_id.items()}
+
+    def forget_dead(self) -> None:
+        """Drop the storages that no tensor leads to any more, once they may be half of all: each region looks at all
+        of them several times. Not while one is being traced."""
+        if self.starts or len(self.by_id) < self.enough:
+            return
+        needed = {id(place.storage) for storage in self.by_id.values() for place in storage.places}
+        with torch._C.DisableTorchFunction():
+            for key, storage in list(self.by_id.items()):
+                if storage.input is None and id(storage) not in needed and storage.is_forgotten():
+                    del self.by_id[key]
+        self.enough = max(FEW, 2 * len(self.by_id))
 
     def load(self, state: dict[int, tuple[Any, ...]]) -> None:
         for key, saved in state.items():

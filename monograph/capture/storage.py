@@ -15,12 +15,15 @@ writes there. It has a layout of its own, and remembers the versions of its plac
 
 from __future__ import annotations
 
+import functools
 import itertools
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from monograph import compat
 from monograph.capture.layout import Layout, disjoint
 from monograph.capture.views import Step
 from monograph.ir.graph import Value
@@ -88,6 +91,14 @@ class Storage:
             parent = self.recipes.get(parent.parent.key)
         self.recipes[key] = step
 
+    def is_forgotten(self) -> bool:
+        """Whether nobody but this, autograd included, has the tensor or another one in its memory."""
+        return not self.base.requires_grad and self._holders() == _alone()
+
+    def _holders(self) -> tuple[int, ...]:
+        return (sys.getrefcount(self.base), sys.getrefcount(self.hold), compat.tensor_users(self.base),
+                compat.storage_users(self.hold))
+
     def save(self) -> tuple[Any, ...]:
         return self.layout, self.value, self.version, dict(self.cache), dict(self.recipes), self.places, self.seen
 
@@ -95,3 +106,13 @@ class Storage:
         self.layout, self.value, self.version, cache, recipes, self.places, self.seen = state
         self.cache, self.recipes = dict(cache), dict(recipes)
 
+
+
+@functools.cache
+def _alone() -> tuple[int, ...]:
+    """How often the parts of a storage are held that nobody uses."""
+    with compat.plain_torch():
+        base = compat.fake_strided(compat.fake_tensor_mode(), (1,), (1,), torch.float32)
+    probe = Storage(Layout((1,), (1,), 0, torch.float32), None, base)       # type: ignore[arg-type]
+    del base
+    return probe._holders()

@@ -24,7 +24,7 @@ from monograph.capture.arrays import TracedArray
 from monograph.capture.classes import attributes_of, class_of
 from monograph.capture.dims import SYMBOLIC
 
-__all__ = ["Tree", "flatten", "holds", "is_size"]
+__all__ = ["Tree", "flatten", "holds", "is_size", "opened"]
 
 DEEPEST = 6
 PLAIN = (int, float, bool, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size, type)
@@ -84,6 +84,15 @@ def is_size(value: Any) -> bool:
     return type(value) is torch.Size
 
 
+def opened(value: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], pytree.TreeSpec]:
+    """As pytree does it, but that keeps `is_leaf`, and what it knows of, until the garbage collector comes."""
+    asked = [is_leaf]
+    try:
+        return pytree.tree_flatten(value, is_leaf=lambda entry: asked[0](entry))
+    finally:
+        asked.clear()
+
+
 def flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[Any], bool] = lambda value: False,
             ) -> tuple[list[Any], Tree]:
     """The leaves of a result and the tree to build it again. `existed`: whether an object was there before."""
@@ -98,7 +107,7 @@ def flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[An
 def _flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[Any], bool], leaves: list[Any],
              made: list[Any]) -> Tree:
     # A size is a leaf: pytree would make a tuple of it.
-    entries, spec = pytree.tree_flatten(result, is_leaf=lambda value: is_size(value) or existed(value))
+    entries, spec = opened(result, lambda value: is_size(value) or existed(value))
     parts: list[Part] = []
     for entry in entries:
         if type(entry) is TracedArray:

@@ -51,6 +51,7 @@ class Start:
         self.variables = state.get()
         self.objects = Objects((*self.variables, *state.read()), tracer.watched())
         self.globals = tracer.globals_now()
+        tracer.memory.forget_dead()
         self.memory = self.entry = tracer.memory.save()      # `entry`: what the body begins with
         self.site = site
         self.grad = grad

@@ -161,3 +161,5 @@ class _Cond:
                 known_tensors(tracer, self.start.memory))
         for join in merge.late:
             join()
+        merge.slots.clear()                  # what is to be done knows of the merge, and keeps it and the trace
+        merge.late.clear()

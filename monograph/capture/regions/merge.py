@@ -35,6 +35,7 @@ from monograph.capture.regions.exports import Exports
 from monograph.capture.regions.gradient import is_differentiable
 from monograph.capture.regions.sometimes import OURS, Sometimes, split
 from monograph.capture.storage import Place, Storage
+from monograph.capture.tree import opened
 from monograph.ir.edit import symbols_in
 from monograph.ir.graph import Value
 
@@ -67,7 +68,8 @@ class Merge:
         self.partners: tuple[dict[int, int], dict[int, int]] = ({}, {})      # which container meets which
         self.followed: list[tuple[torch.Tensor, int]] = []     # results that require grad, and their slots
         self.late: list[Callable[[], None]] = []         # to do once all results are there
-        self.exports = Exports(tracer, start, self.bodies, self.slot, self.late)
+        slots = self.slots                   # not `self`: no cycle keeps fakes alive
+        self.exports = Exports(tracer, start, self.bodies, lambda *slot: slots.append(slot), self.late)
         self.keep: list[Any] = []
 
     def inside(self, side: int) -> AbstractContextManager[None]:
@@ -94,8 +96,8 @@ class Merge:
 
     def _container(self, a: Any, b: Any, name: str, *, look: bool) -> Any:
         """A container with the entries of two, made in the branches; whoever holds both holds this one."""
-        left, spec = pytree.tree_flatten(a, is_leaf=lambda x: x is not a)
-        right, other = pytree.tree_flatten(b, is_leaf=lambda x: x is not b)
+        left, spec = opened(a, lambda x: x is not a)
+        right, other = opened(b, lambda x: x is not b)
         if spec != other:
             raise Unmergeable(f"{name} has other entries on each path")
         self._pair(a, b, name)
@@ -140,7 +142,7 @@ class Merge:
         if known is not None and not look:
             return known
         self._pair(*((value, None) if side == 0 else (None, value)), "a variable")
-        entries, spec = pytree.tree_flatten(value, is_leaf=lambda x: x is not value)
+        entries, spec = opened(value, lambda x: x is not value)
         made = pytree.tree_unflatten([self._one_sided(entry, side, look=look) for entry in entries], spec)
         if not look:
             self.containers[id(value), id(None)] = made
