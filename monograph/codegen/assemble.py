@@ -9,21 +9,24 @@ Equal kernels are made and compiled once. Inputs of the program are those of the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
-from monograph.codegen import kernels
+from monograph.codegen import cells, kernels, telling
 from monograph.codegen.build import Store, compile_kernels, compile_text
 from monograph.codegen.derived import derived_weights
-from monograph.codegen.identity import label, symbol
+from monograph.codegen.identity import digest, label, symbol
 from monograph.codegen.runner import IR
 from monograph.codegen.target import Target
 from monograph.codegen.workers import Workers
+from monograph.ir import symbolic
+from monograph.ir.edit import symbols_told
 from monograph.ir.graph import Value
 from monograph.ir.sized import Undecided, expression
-from monograph.ir.symbolic import Expr
+from monograph.ir.symbolic import Dim, Expr
 from monograph.ir.types import TensorType, Type
 from monograph.loops import sizes
 from monograph.loops.nodes import Check, Kernel
@@ -108,6 +111,9 @@ class _Assembly:
         graph = schedule.graph
         self.schedule = schedule
         self.target = target
+        self.numbers = telling.numbers(schedule.items)          # symbols that kernels tell, and the numbers
+        self.told = set(self.numbers).union(*(symbols_told(value.type) for value in graph.inputs))
+        self.cells: dict[str, int] = {}                         # words of symbols
         self.machine = f"{target.cpu} {target.features} {target.vector_bits}"
         given = [v for v, source in zip(graph.inputs, graph.sources, strict=True) if source.kind != "derived"]
         held = {place.position for place in schedule.places.values() if place.kind == "held"}
@@ -131,8 +137,13 @@ class _Assembly:
         for item in self.schedule.items:
             self.program.steps.append(self.step(item))
             self.parts.items.append(item)
+        for step in self.program.steps:
+            if isinstance(step, programs.AnySize):
+                self.wait(step)
+        self.program.cells = [(name, word, self.position(name)) for name, word in self.cells.items()]
         self.parts.kernels = list(self.kernels.values())
-        self.program.row_words += any(isinstance(step, programs.AnySize) for step in self.program.steps)    # a pair
+        words = any(isinstance(step, programs.AnySize) for step in self.program.steps) or bool(self.cells)
+        self.program.row_words += words     # a pair
         return self.parts
 
     # Slots.
@@ -293,4 +304,65 @@ class _Assembly:
         label = node.op.name.split(".")[1]
         at = (node.loc.file, node.loc.line) if node.loc is not None else ("", 0)
         raises = checks.is_guarded(node)
-        return Library(node.op.name, operands, dict(node.attributes), results, label, self.drops(item), raises, *at)
+        step = Library(node.op.name, operands, dict(node.attributes), results, label, self.drops(item), raises, *at)
+        if node.op.name == "mono.number" and node.attributes["symbol"] in self.numbers:
+            count, attributes = node.inputs[0], node.attributes
+            word = self.cell(attributes["symbol"])
+            step.symbol = self.over_words(
+                "number", (count.tensor.dtype, word, attributes["lo"]), lambda name: cells.told(
+                    name, count.tensor.dtype, word, self.program.row_words, attributes["lo"]))
+            step.slots = operands[0].slot, self.word(0)
+        elif node.op.name == "mono.require" and self.has_cells(node.operands):
+            left, right = (operand for operand in node.operands)
+            self.give_cells(node.operands)
+            relation = node.attributes["relation"]
+            step.symbol = self.over_words(
+                "require", (left, right, relation), lambda name: cells.related(
+                    name, left, right, relation, self.cells, self.program.row_words))
+            step.slots = self.word(0),
+        return step
+
+    # Kernels over the words of the frame.
+
+    def position(self, name: str) -> int:
+        """The number of the held value that a symbol is, if a kernel tells it."""
+        return self.schedule.places[self.numbers[name]].position if name in self.numbers else -1
+
+    def cell(self, name: str) -> int:
+        """The word of a symbol."""
+        if name not in self.cells:
+            self.cells[name] = self.program.row_words
+            self.program.row_words += 1
+        return self.cells[name]
+
+    def has_cells(self, dims: Iterable[Any]) -> bool:
+        """Do inputs and kernels tell all symbols of these numbers?"""
+        return all(isinstance(dim, (int, Expr)) and symbolic.free_symbols(dim) <= self.told for dim in dims)
+
+    def give_cells(self, dims: Iterable[Dim]) -> None:
+        for name in sorted(set().union(*map(symbolic.free_symbols, dims))):
+            self.cell(name)
+
+    def over_words(self, what: str, identity: Any, made: Callable[[str], Kernel]) -> str:
+        """The name of a kernel that `made` makes."""
+        name = f"{what}_{digest((identity, sorted(self.cells.items()), self.machine))}"
+        if name not in self.kernels:
+            self.kernels[name] = made(name)
+        return name
+
+    def wait(self, step: programs.AnySize) -> None:
+        """Give a step a kernel for the sizes that values tell, where there are any."""
+        dims = [dim for dim in programs.sizes_of(self.program, step) if isinstance(dim, Expr)]
+        waiting = sorted(set().union(*map(symbolic.free_symbols, dims)).intersection(self.numbers))
+        if not waiting or not self.has_cells(dims) or not all(telling.is_bounded(dim, waiting) for dim in dims):
+            return
+        self.give_cells(dims)
+        limits = []
+        for name in waiting:
+            limits.append((name, self.program.row_words))
+            self.program.row_words += 1
+        sizes = tuple((word, dim) for word, dim in step.sizes if not symbolic.free_symbols(dim).isdisjoint(waiting))
+        step.limits = tuple(limits)
+        step.symbol = self.over_words("sizes", (sizes, limits), lambda name: cells.sized(
+            name, sizes, limits, self.cells, self.program.row_words))
+        step.slots = self.word(0),

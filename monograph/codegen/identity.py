@@ -14,7 +14,7 @@ from monograph.ir.graph import Node, Value
 from monograph.ir.op import Effect, Trait
 from monograph.schedule.kernel import Fused, Schedule, Template
 
-__all__ = ["identity", "label", "symbol"]
+__all__ = ["digest", "identity", "label", "symbol"]
 
 LABEL_OPS = 6
 
@@ -64,7 +64,10 @@ def label(item: Fused | Template) -> str:
     return shown + (f"_and_{len(names) - LABEL_OPS}" if len(names) > LABEL_OPS else "")
 
 
+def digest(identity: Any) -> str:
+    return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+
+
 def symbol(item: Fused | Template, schedule: Schedule, machine: str) -> str:
     """The name of an item's kernel: what it is, and a digest of its identity and of the machine it is for."""
-    text = repr((identity(item, schedule), machine))
-    return f"{label(item)[:40]}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return f"{label(item)[:40]}_{digest((identity(item, schedule), machine))}"

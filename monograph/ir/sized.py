@@ -6,8 +6,10 @@ A graph whose symbols are replaced by `Sized` numbers is scheduled and lowered l
 expression of the result. A question has the answer that holds for all values of the symbols:
 
     a == b     whether the expressions are equal; one that only some values answer with yes is answered with no
-    a < b      by the ranges of the symbols; where they do not tell, `Undecided` is raised
+    a < b      by the ranges of the symbols; where they do not tell, `Undecided` is raised. No symbol is taken for 0:
+               what is asked then concerns no element
     bool(a)    whether it can be anything but zero
+    a // b     what it is where b is not 0: what is asked of no elements has any answer
 
 Who asks only to choose between two right ways asks inside `guessing()`, where examples answer. What would lose the
 expression (float(a), int(a), a ** b) raises as well. `1.0 / a` and `range(a)` cannot: they see the example, and
@@ -71,7 +73,7 @@ def known_less(a: int, b: int) -> bool:
     """a < b whatever the symbols are."""
     if not isinstance(a, Sized) and not isinstance(b, Sized):
         return a < b
-    return symbolic.known_lt(expression(a), expression(b))
+    return symbolic.known_lt(symbolic.filled(expression(a)), symbolic.filled(expression(b)))
 
 
 def minimum(a: int, b: int) -> int:
@@ -180,7 +182,7 @@ class Sized(int):
 
 
 def _less(a: int, b: int) -> bool:
-    left, right = expression(a), expression(b)
+    left, right = symbolic.filled(expression(a)), symbolic.filled(expression(b))
     if symbolic.known_lt(left, right):
         return True
     if symbolic.known_le(right, left):
@@ -205,8 +207,8 @@ def _operator(plain: Callable[[int, int], int], on: Callable[[Dim, Dim], Dim]) -
 
 for _name, _plain, _on in (
     ("add", int.__add__, lambda a, b: a + b), ("sub", int.__sub__, lambda a, b: a - b),
-    ("mul", int.__mul__, lambda a, b: a * b), ("floordiv", int.__floordiv__, lambda a, b: a // b),
-    ("mod", int.__mod__, lambda a, b: a % b),
+    ("mul", int.__mul__, lambda a, b: a * b), ("floordiv", int.__floordiv__, symbolic.quotient),
+    ("mod", int.__mod__, symbolic.remainder),
 ):
     _left, _right = _operator(_plain, _on)
     setattr(Sized, f"__{_name}__", _left)

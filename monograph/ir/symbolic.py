@@ -20,8 +20,8 @@ from typing import TypeAlias
 
 __all__ = [
     "Dim", "Expr", "Maximum", "Minimum", "Quotient", "Remainder", "Sum", "Symbol", "bounds", "evaluate",
-    "free_symbols", "known_equal", "known_le", "known_lt", "known_nonzero", "known_unequal", "maximum", "minimum",
-    "product", "statically_equal", "substitute", "symbols_of", "tells_one",
+    "filled", "free_symbols", "known_equal", "known_le", "known_lt", "known_nonzero", "known_unequal", "maximum", "minimum",
+    "product", "quotient", "remainder", "statically_equal", "substitute", "symbols_of", "tells_one",
 ]
 
 Bounds: TypeAlias = "tuple[int | None, int | None]"
@@ -30,16 +30,17 @@ Bounds: TypeAlias = "tuple[int | None, int | None]"
 class Expr:
     """A non-constant integer expression."""
 
-    __slots__ = ("_hash", "_key", "_text")
+    __slots__ = ("_filled", "_hash", "_key", "_text")
 
     _key: tuple[object, ...]
     _hash: int
     _text: str | None
+    _filled: Dim | None
 
     def _seal(self, *key: object) -> None:
         self._key = (type(self).__name__, *key)
         self._hash = hash(self._key)
-        self._text = None
+        self._text = self._filled = None
 
     def __hash__(self) -> int:
         return self._hash
@@ -247,6 +248,17 @@ def _quotient(a: Dim, b: Dim) -> Dim:
             return exact
     times = _known_quotient(a, b)
     return Quotient(a, b) if times is None else times
+
+
+def quotient(a: Dim, b: Dim) -> Dim:
+    """a // b for who does not ask where b is 0, which the ranges need not rule out."""
+    exact = _exact(a, b) if isinstance(b, Expr) else None
+    return a // b if exact is None else exact
+
+
+def remainder(a: Dim, b: Dim) -> Dim:
+    """a % b in the same way."""
+    return a % b if not isinstance(b, Expr) or _exact(a, b) is None else 0
 
 
 def _known_quotient(a: Dim, b: Dim) -> Dim | None:
@@ -464,6 +476,16 @@ def known_le(a: Dim, b: Dim) -> bool:
 
 def known_lt(a: Dim, b: Dim) -> bool:
     return known_le(a + 1, b)
+
+
+def filled(dim: Dim) -> Dim:
+    """`dim` for who only asks about it where no symbol is 0: its ranges are narrower."""
+    if isinstance(dim, int):
+        return dim
+    if dim._filled is None:
+        empty = {name: Symbol(name, 1, symbol.hi) for name, symbol in symbols_of(dim).items() if symbol.lo < 1}
+        dim._filled = substitute(dim, empty) if empty else dim      # type: ignore[arg-type]
+    return dim._filled
 
 
 def known_unequal(a: Dim, b: Dim) -> bool:

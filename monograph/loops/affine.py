@@ -336,5 +336,5 @@ def strides_of(shape: Iterable[int]) -> tuple[int, ...]:
     step = 1
     for size in reversed(tuple(shape)):
         strides.append(step)
-        step *= maximum(size, 1)
+        step *= size or 1
     return tuple(reversed(strides))

@@ -7,6 +7,7 @@ What `lower` accepts: any set of nodes whose ops have a rule (`RULES`, one table
 
     map kernel    outputs computed point by point
     row kernel    several reductions or scans over the same rows, their prologues and what follows from them
+    fill         a node that writes in an order of its own (`lower_fill`)
     (see `schedule.rows`, which says which sets of nodes make good kernels; lowering computes any set rightly, but a
     reduction that is read at other places than its own row is computed once for each of them)
 
@@ -24,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from monograph.ir.graph import Value
 from monograph.loops import (
     lower_domain,
+    lower_fill,
     lower_index,
     lower_pointwise,
     lower_reduce,
@@ -56,6 +58,10 @@ def lower(item: Fused, schedule: Schedule, name: str) -> Kernel:
     """The kernel of an item: arguments are its inputs, its outputs, and the error record if something is checked."""
     with _deep(len(item.nodes)):
         lowering = Lowering(item, schedule)
+        filling = next((node for node in item.nodes if node.op.name in lower_fill.RULES), None)
+        if filling is not None:
+            body, scratch = lower_fill.fill(lowering, filling)
+            return Kernel(name, lowering.arguments(), scratch, body)
         roots = _roots(lowering, item)
         if not lower_scan.orderable(lowering, [e for root in roots for e in lower_domain.expressions(root.statement)]):
             lowering = Lowering(item, schedule)

@@ -9,6 +9,8 @@
     window      pooling
     constant    no tensor operand
 
+    fill        writes its results in an order of its own
+
 What is not listed is opened by `ops.decompose` into these, taken by a template, or called in torch.
 The norms, losses and other composites stand there, written in terms of these.
 """
@@ -17,11 +19,13 @@ from __future__ import annotations
 
 import torch
 
-from monograph.ir.graph import Node
+from monograph.ir.graph import Node, Value
 from monograph.ir.types import TensorType
 from monograph.ops import templates
 
-__all__ = ["DTYPES", "FAMILIES", "KERNELS", "MASKS", "SCATTER", "TEMPLATE", "family", "family_of"]
+__all__ = [
+    "DTYPES", "FAMILIES", "KERNELS", "MASKS", "SCATTER", "TEMPLATE", "family", "family_of", "is_ordered_scatter",
+]
 
 # Element types that kernels compute with.
 DTYPES = frozenset({
@@ -91,6 +95,8 @@ WINDOW = _aten("max_pool2d_with_indices max_pool3d_with_indices avg_pool1d avg_p
 
 CONSTANT = _aten("full arange.start_step scalar_tensor eye eye.m")
 
+FILL = frozenset({"mono.compact", "mono.place", "mono.sort", "mono.spread"})
+
 FAMILIES: dict[str, frozenset[str]] = {
     "pointwise": POINTWISE,
     "reduction": REDUCTION,
@@ -100,17 +106,37 @@ FAMILIES: dict[str, frozenset[str]] = {
     "gather": GATHER,
     "window": WINDOW,
     "constant": CONSTANT,
+    "fill": FILL,
 }
 KERNELS: dict[str, str] = {name: family for family, names in FAMILIES.items() for name in names}
 
 # Anchors of templates; matmul-like composites that reach one by decomposition are not listed.
 TEMPLATE = frozenset(templates.ANCHORS)
 
-# Writes at computed positions. Library calls.
+# Writes at computed positions. Library calls, but for those that kernels do where sizes are known at run time only.
 SCATTER = _aten("""
     scatter.src scatter.value scatter_add scatter_reduce.two index_put _unsafe_index_put index_add
     index_copy index_fill.int_Scalar index_fill.int_Tensor masked_scatter put
 """)
+
+
+ORDERED_SCATTER = _aten("index_add index_put")
+
+
+def is_ordered_scatter(node: Node) -> bool:
+    """Is it a write at computed positions that a kernel makes in eager's order: of numbers with exact sums or none,
+    at places side by side?"""
+    if node.op.name not in ORDERED_SCATTER or not node.inputs[0].tensor.shape:
+        return False
+    if node.inputs[0].tensor.dtype in (torch.bool, torch.bfloat16, torch.float16):
+        return False
+    if node.op.name == "aten.index_add.default":
+        return node.attributes["alpha"] == 1
+    indices = node.operands[1]
+    assert isinstance(indices, tuple)
+    given = [dim for dim, entry in enumerate(indices) if isinstance(entry, Value)]
+    return bool(given) and given == list(range(given[0], given[-1] + 1)) and all(
+        entry.tensor.dtype in (torch.int64, torch.int32) for entry in indices if isinstance(entry, Value))
 
 
 def family_of(name: str) -> str:

@@ -28,6 +28,14 @@
                                              result: i8[] that nobody reads
     mono.rng_state(;) -> u8[n]               the state of the default generator
     mono.set_rng_state(state) -> i8[]        as by torch.set_rng_state
+    mono.compact(mask) -> i64[n], i64[]      the flat positions of the true elements of `mask`, which has n elements, in
+                                             order, then anything; how many they are
+    mono.spread(repeats; size) -> dtype[size]
+                                             i, repeats[i] times, for every i; the sum of `repeats`, of which none is
+                                             negative, is `size`
+    mono.sort(x) -> dtype[2 * n], i64[2 * n] the n integers of `x` in order, equal ones as they come, and their flat
+                                             positions; then anything
+    mono.place(x, at) -> dtype[n]            result[at[i]] = x[i]; `at` has each of 0..n-1 once
     mono.normal(; size, mean, std, dtype) -> dtype[size]
                                              normal numbers in the order in which torch draws them into memory with gaps
                                              or another order than row by row: one by one rather than in blocks
@@ -168,6 +176,57 @@ def _set_rng_state(state: torch.Tensor) -> torch.Tensor:
     return torch.zeros((), dtype=torch.int8)
 
 
+def _compact(mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    found = mask.reshape(-1).nonzero().squeeze(1)
+    places = torch.zeros(mask.numel(), dtype=torch.int64)
+    places[:len(found)] = found
+    return places, torch.tensor(len(found))
+
+
+def _compact_types(
+    operands: Sequence[Operand], attributes: Mapping[str, Attribute], _: Sequence[Graph]
+) -> tuple[Type, ...]:
+    mask = operands[0]
+    assert isinstance(mask, Value)
+    return TensorType(torch.int64, (symbolic.product(mask.tensor.shape),)), TensorType(torch.int64, ())
+
+
+def _spread(repeats: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
+    return torch.repeat_interleave(repeats, output_size=size[0])
+
+
+def _spread_types(
+    operands: Sequence[Operand], attributes: Mapping[str, Attribute], _: Sequence[Graph]
+) -> tuple[Type, ...]:
+    repeats = operands[0]
+    assert isinstance(repeats, Value)
+    return (TensorType(repeats.tensor.dtype, tuple(attributes["size"])),)
+
+
+def _sort(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    elements, places = torch.sort(x.reshape(-1), stable=True)
+    return elements.repeat(2), places.repeat(2)
+
+
+def _sort_types(
+    operands: Sequence[Operand], attributes: Mapping[str, Attribute], _: Sequence[Graph]
+) -> tuple[Type, ...]:
+    x = operands[0]
+    assert isinstance(x, Value)
+    shape = (2 * symbolic.product(x.tensor.shape),)
+    return TensorType(x.tensor.dtype, shape), TensorType(torch.int64, shape)
+
+
+def _place(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x).index_copy_(0, at, x)
+
+
+def _same_type(operands: Sequence[Operand], attributes: Mapping[str, Attribute], _: Sequence[Graph]) -> tuple[Type, ...]:
+    x = operands[0]
+    assert isinstance(x, Value)
+    return (_inside(x.type),)
+
+
 def _normal(size: Sequence[int], mean: float, std: float, dtype: torch.dtype) -> torch.Tensor:
     return torch.empty((*size, 2), dtype=dtype)[..., 0].normal_(mean, std).contiguous()
 
@@ -206,6 +265,10 @@ REQUIRE = Op(
     (_tensor("left"), _tensor("right"), _attribute("relation"), _attribute("number"), _attribute("asserted", False)),
     effects=RAISES,
 )
+COMPACT = Op("mono.compact", (_tensor("mask"),))
+SPREAD = Op("mono.spread", (_tensor("repeats"), _attribute("size")))
+SORT = Op("mono.sort", (_tensor("x"),))
+PLACE = Op("mono.place", (_tensor("x"), _tensor("at")))
 NORMAL = Op("mono.normal", tuple(map(_attribute, ("size", "mean", "std", "dtype"))), traits=frozenset({Trait.RANDOM}))
 SEED = Op("mono.seed", (_attribute("seed"),), effects=frozenset({Effect.WRITES_STATE}))
 RNG_STATE = Op("mono.rng_state", (), effects=frozenset({Effect.READS_STATE}))
@@ -221,6 +284,10 @@ TABLE: dict[str, Own] = {
         Own(CHECK, _no_results, check),
         Own(EXPECT, _no_results, _expect),
         Own(REQUIRE, _no_results, _require),
+        Own(COMPACT, _compact_types, _compact),
+        Own(SPREAD, _spread_types, _spread, single=True),
+        Own(SORT, _sort_types, _sort),
+        Own(PLACE, _same_type, _place, single=True),
         Own(NORMAL, lambda _, given, __: (TensorType(given["dtype"], tuple(given["size"])),), _normal, single=True),
         Own(SEED, lambda _, __, ___: (TensorType(torch.int8, ()),), _seed),
         Own(RNG_STATE, lambda _, __, ___: (TensorType(torch.uint8, tuple(_rng_state().shape)),), _rng_state),

@@ -103,6 +103,7 @@ class Executable:
             number = 0
             while number < self._last:
                 start, at = time.perf_counter(), number
+                frame.learn()
                 number = self._steps[number](frame, tensors, outputs)
                 seconds[at] += time.perf_counter() - start
             if self._holds:
@@ -153,6 +154,7 @@ class Executable:
                 self._symbols[tuple([tensors[number].shape for number, *_ in self._holders])] = dict(symbols)
         for number, *_ in self._holders:
             tensors[number] = PLACEHOLDER
+        frame.tell()
         if self._begin is not None:
             self._begin(frame, tensors, outputs)
 
@@ -171,12 +173,15 @@ class Executable:
     def _release(self, frame: Frame, outputs: list[torch.Tensor]) -> None:
         """Hand out what is held of the outputs, in memory of their own."""
         program, own, made = self.program, frame.own, frame.made
+        frame.learn()
         others = []
         for (number, slot), strides in zip(program.held_outputs, self._strides):
             position = program.slots[slot].position
-            value = frame.held[position]
+            value = frame.exact(position)
             wanted = None if strides is None else strides(frame.symbols)
             fresh = made.get(position)
+            if value is not frame.held[position]:
+                made.pop(position, None)
             if fresh is not None and fresh is value and wanted in (None, fresh.stride()):
                 outputs[number] = made.pop(position)
             else:
@@ -195,9 +200,10 @@ class Executable:
         code, last = self.code, self._last
         while status:
             kind, number = status >> 32, status & 0xFFFFFFFF
-            if kind == Status.FAILED:
+            if kind == Status.FAILED and isinstance(self.program.steps[number], Native):
                 self._fail(frame, number)
-            if kind == Status.PYTHON:
+            if kind != Status.PAUSED:
+                frame.learn()
                 number = self._steps[number](frame, tensors, outputs)
             if number >= last:
                 return

@@ -11,9 +11,11 @@ import numpy as np
 import torch
 
 from monograph import compat
+from monograph.ir.types import TensorType
 from monograph.runtime import abi
 from monograph.runtime.abi import FrameWord
 from monograph.runtime.derive import Copies
+from monograph.runtime.held import numbers, row_major
 from monograph.runtime.native import Code
 from monograph.runtime.program import ERROR_WORDS, Program, Slot
 from monograph.runtime.validate import span, static
@@ -28,7 +30,7 @@ class Frame:
 
     __slots__ = (
         "_program", "_views", "address", "arena", "bases", "copies", "error", "held", "is_filled", "is_native",
-        "made", "memory", "observed", "own", "row_words", "rows", "sized", "spaces", "symbols", "words",
+        "loose", "made", "memory", "observed", "own", "row_words", "rows", "sized", "spaces", "symbols", "words",
     )
 
     def __init__(self, program: Program, code: Code | None, watches: np.ndarray) -> None:
@@ -105,13 +107,14 @@ class Frame:
         self.symbols: dict[str, Any] = {}
         self.rows: dict[int, torch.Tensor] = {}     # by word: the tensor it points into
         self.made: dict[int, torch.Tensor] = {}     # held values as they were made for kernels to write
+        self.loose: dict[int, TensorType] = {}      # those with memory for more than their size
         self.own: set[int] = set()                  # storages that this call made, of other held values
 
     def value(self, number: int, tensors: list[torch.Tensor], outputs: list[torch.Tensor]) -> Any:
         """The tensor that slot `number` is in this call, or the number it holds."""
         slot = self._program.slots[number]
         if slot.kind == "held":
-            return self.held[slot.position]
+            return self.exact(slot.position)
         if slot.kind == "rows":
             return self._rows(slot)
         if slot.kind == "input":
@@ -122,6 +125,28 @@ class Frame:
         if found is None:
             found = self._views[number] = self._fixed(slot)
         return found
+
+    def exact(self, position: int) -> Any:
+        """Held value number `position`, of the size that it has by now."""
+        value, kind = self.held[position], self.loose.get(position)
+        if kind is None:
+            return value
+        shape = numbers(kind.shape, self.symbols)
+        return value if value.shape == shape else value.as_strided(shape, row_major(shape))
+
+    def learn(self) -> None:
+        """Take the symbols that kernels told from their words."""
+        first = self.row_words
+        for name, word, position in self._program.cells:
+            if position >= 0:
+                self.symbols[name] = self.held[position] = self.words[first + word]
+
+    def tell(self) -> None:
+        """Put the symbols that are known into their words."""
+        first = self.row_words
+        for name, word, _ in self._program.cells:
+            if name in self.symbols:
+                self.words[first + word] = self.symbols[name]
 
     def _rows(self, slot: Slot) -> torch.Tensor:
         tensor, kind = self.rows[slot.position], slot.tensor

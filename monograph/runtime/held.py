@@ -18,7 +18,7 @@ from monograph.runtime import lazy
 
 __all__ = [
     "PLACEHOLDER", "REMEMBERED", "Binder", "Check", "Symbols", "binder", "checker", "has_symbols", "is_held",
-    "is_plain", "lay_out", "names_in", "names_told", "numbers", "remembered", "sizer", "solid",
+    "is_plain", "lay_out", "names_in", "names_told", "numbers", "remembered", "row_major", "sizer", "solid",
 ]
 
 Symbols: TypeAlias = MutableMapping[str, Any]
@@ -184,6 +184,15 @@ def sizer(shape: tuple[Dim, ...]) -> Callable[[Mapping[str, Any]], tuple[int, ..
         return tuple(made)
 
     return sizes
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of a contiguous tensor (a size of 0 counts as 1, as in torch)."""
+    strides, stride = [], 1
+    for size in reversed(shape):
+        strides.append(stride)
+        stride *= max(size, 1)
+    return tuple(reversed(strides))
 
 
 def lay_out(value: Any, wanted: tuple[int, ...] | None, is_own: bool) -> Any:

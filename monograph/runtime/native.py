@@ -17,10 +17,22 @@ from monograph.errors import CompileError
 from monograph.ir.types import TensorType
 from monograph.runtime import abi, probe
 from monograph.runtime.abi import StepKind
-from monograph.runtime.early import early
+from monograph.runtime.early import early, late
 from monograph.runtime.held import solid
 from monograph.runtime.link import Image, link
-from monograph.runtime.program import ERROR_WORDS, Branch, Jump, Native, Program, Record, RowAt, RowsNext, Step
+from monograph.runtime.program import (
+    ERROR_WORDS,
+    AnySize,
+    Branch,
+    Jump,
+    Library,
+    Native,
+    Program,
+    Record,
+    RowAt,
+    RowsNext,
+    Step,
+)
 from monograph.runtime.symbols import externals
 from monograph.runtime.validate import span, static
 
@@ -130,9 +142,10 @@ def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]
     places = [base_of(program, number) for number in range(len(program.slots))]
     rows: list[tuple[int, ...]] = []
     arguments: list[tuple[int, int]] = []
-    before = early(program)
+    before, after = early(program), late(program)
     for number, step in enumerate(program.steps):
-        if not isinstance(step, Native):
+        may_fail = _has_kernel(step) and (number in after or not isinstance(step, AnySize))
+        if not isinstance(step, Native) and not may_fail:
             rows.append(_past(number) if number in before else _control(program, step, len(arguments)))
             if isinstance(step, Branch):
                 arguments.append(places[step.slot])
@@ -149,12 +162,13 @@ def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]
                 for word, slot in zip(step.words, step.carried, strict=True):
                     arguments += [(first + word, span(program.slots[slot].type)), places[slot]]
             continue
+        assert isinstance(step, (Native, Library, AnySize)), step
         address = image.symbols.get(step.symbol)
         if address is None:
             raise CompileError(f"no object of the program defines kernel {step.symbol!r}")
         begin = len(arguments)
         arguments.extend(places[number] for number in step.slots)
-        if step.can_fail:
+        if may_fail or (isinstance(step, Native) and step.can_fail):
             arguments.append((abi.ERROR_BASE, 0))
         rows.append((address, begin, len(arguments) - begin, 0, 0))
     step_table = np.array(rows, np.int64).reshape(-1, abi.STEP_WORDS)
@@ -165,6 +179,11 @@ def _steps(program: Program, image: Image) -> tuple[np.ndarray, np.ndarray, int]
 def _past(number: int) -> tuple[int, ...]:
     """The row of a step done where the call begins."""
     return (0, 0, StepKind.JUMP, number + 1, 0)
+
+
+def _has_kernel(step: Step) -> bool:
+    """Is there one that Python stands in for where it fails?"""
+    return isinstance(step, (Library, AnySize)) and bool(step.symbol)
 
 
 def _is_native_round(step: Step) -> TypeGuard[Record]:

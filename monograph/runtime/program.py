@@ -6,6 +6,7 @@
               | rows(word)                                  some rows of a held tensor, where the word points to
               | word(word)                                  the word itself: a number of rows
     Step    ::= Native(symbol, slots, scratch)          one kernel of the objects, `i32 symbol(ptr* args)`
+                                                        (others have one as well: Python's way is for where it fails)
               | Library(op, operands, attributes, results)    one ATen call on tensors laid over the slots
               | Branch(slot, target) | Jump(target)         go on at another step
               | Move(pairs, binds) | Record(action, carried, results)     held values handed on
@@ -24,7 +25,7 @@ Programs serialise to bytes (JSON header plus object code, no pickle): see `runt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -35,6 +36,7 @@ from monograph.ir.types import TensorType, Type
 __all__ = [
     "ERROR_WORDS", "FIRST_ERROR_VALUE", "ROOM", "AnySize", "Branch", "Derived", "Error", "Jump", "Library", "Move",
     "Native", "Program", "Point", "Record", "RowAt", "RowsNext", "RowsStart", "Slot", "SlotRef", "Step",
+    "sizes_of",
 ]
 
 ERROR_WORDS = 8
@@ -79,6 +81,8 @@ class Native:
 class Library:
     """results = op(operands; attributes) by torch, results copied into their slots.
 
+    With `symbol`, a kernel of `slots` does it where it returns 0: it tells a number, or sees that nothing is raised.
+
     `operands` has one entry per operand slot of the op: a Slot number wrapped in `SlotRef`, a number, an expression,
     None, or a tuple of these. Expressions, in attributes too, are computed from the symbols bound so far.
     """
@@ -92,6 +96,8 @@ class Library:
     raises: bool = False              # comes after a branch, and only to raise
     file: str = ""                    # the user's line
     line: int = 0
+    symbol: str = ""
+    slots: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -173,7 +179,11 @@ class AnySize:
     blocks needed at one time do not overlap. Words of `sizes`, each (word, expression), get their numbers.
 
     A given value in `rooms`, each (word, rows, bytes of a row), must be readable as if it had `ROOM` rows; `margins`
-    are the bytes of rows of blocks that must. All numbers are expressions."""
+    are the bytes of rows of blocks that must. All numbers are expressions.
+
+    Where a value tells some of the symbols, `symbol` is a kernel of `slots` that computes the words of `sizes` that
+    depend on them; it fails where one of `limits`, each (symbol, word), is less than the symbol. Memory is made for
+    these limits beforehand."""
 
     given: tuple[tuple[int, int], ...]
     results: tuple[tuple[int, int], ...]
@@ -182,6 +192,9 @@ class AnySize:
     margins: tuple[Any, ...] = ()
     sizes: tuple[tuple[int, Any], ...] = ()
     label: str = "any size"
+    symbol: str = ""
+    slots: tuple[int, ...] = ()
+    limits: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -258,3 +271,21 @@ class Program:
     held: int = 0                                               # how many values a call holds
     held_inputs: list[tuple[int, int]] = field(default_factory=list)        # (input, slot)
     held_outputs: list[tuple[int, int]] = field(default_factory=list)       # (output, slot)
+    # Symbols with words of their own: (symbol, word, number of the held value that is it or -1: inputs tell it)
+    cells: list[tuple[str, int, int]] = field(default_factory=list)
+
+
+def sizes_of(program: Program, step: AnySize | RowsStart | Point) -> Iterator[Any]:
+    """The numbers, expressions among them, that what a step does depends on."""
+    if isinstance(step, Point):
+        return
+    for slot, _ in step.results:
+        kind = program.slots[slot].type
+        yield from kind.shape if isinstance(kind, TensorType) else ()
+    if isinstance(step, RowsStart):
+        yield step.size
+        return
+    yield from (dim for _, dim in step.sizes)
+    yield from (size for _, size, _, _ in step.blocks)
+    yield from step.margins
+    yield from (dim for _, *pair in step.rooms for dim in pair)

@@ -11,7 +11,7 @@ from monograph import compat
 from monograph.ir.types import TensorType
 from monograph.runtime import failure
 from monograph.runtime.frame import Frame
-from monograph.runtime.held import remembered
+from monograph.runtime.held import remembered, row_major
 from monograph.runtime.program import ROOM, Point, Program, RowAt, RowsNext, RowsStart
 
 __all__ = ["next_rows", "point", "row_at", "start"]
@@ -100,15 +100,6 @@ def row_at(number: int, step: RowAt) -> Perform:
         return number + 1
 
     return perform
-
-
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of a contiguous tensor (a size of 0 counts as 1, as in torch)."""
-    strides, stride = [], 1
-    for size in reversed(shape):
-        strides.append(stride)
-        stride *= max(size, 1)
-    return tuple(reversed(strides))
 
 
 def next_rows(number: int, step: RowsNext) -> Callable[[Frame, list[Any], list[Any]], int]:

@@ -47,7 +47,7 @@ from monograph.runtime.validate import span, static, validate
 __all__ = ["FORMAT", "dumps", "loads"]
 
 MAGIC = b"MONOGRPH"
-FORMAT = 3
+FORMAT = 4
 _PREFIX = struct.Struct("<8sII32s")
 _MEMORY_FORMATS = {
     str(value).removeprefix("torch."): value
@@ -69,7 +69,7 @@ def dumps(program: Program) -> bytes:
         "literals": [_type(_literal_type(literal)) for literal in program.literals],
         "arena_bytes": program.arena_bytes,
         "held": [program.held, program.held_inputs, program.held_outputs],
-        "row_words": program.row_words,
+        "row_words": program.row_words, "cells": program.cells,
         "blobs": [len(blob) for blob in (*program.objects, *literals)],
     }
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
@@ -127,6 +127,7 @@ def _program(header: dict[str, Any], blobs: memoryview, evaluate: recipe.Evaluat
         arena_bytes=_integer(header["arena_bytes"]),
         row_words=_integer(header["row_words"]), held=_integer(held),
         held_inputs=list(_pairs(held_inputs)), held_outputs=list(_pairs(held_outputs)),
+        cells=[(_string(name), _integer(word), _integer(held)) for name, word, held in header["cells"]],
     )
 
 
@@ -205,7 +206,7 @@ def _step(step: Step) -> dict[str, Any]:
                 "roomy": step.roomy, "label": step.label}
     if isinstance(step, AnySize):
         return {"given": step.given, "results": step.results, "label": step.label,
-                **{name: _value(getattr(step, name)) for name in ANY_SIZE}}
+                "kernel": [step.symbol, step.slots], "limits": step.limits, **{name: _value(getattr(step, name)) for name in ANY_SIZE}}
     if isinstance(step, RowsNext):
         return {"counter": step.counter, "pointers": step.pointers, "target": step.target,
                 "label": step.label}
@@ -230,7 +231,7 @@ def _library(step: Library) -> dict[str, Any]:
         "op": step.op, "operands": [_value(operand) for operand in step.operands],
         "attributes": {name: _value(value) for name, value in step.attributes.items()},
         "results": list(step.results), "label": step.label, "drops": step.drops,
-        "raises": step.raises, "at": [step.file, step.line],
+        "raises": step.raises, "at": [step.file, step.line], "kernel": [step.symbol, step.slots],
     }
 
 
@@ -248,7 +249,10 @@ def _read_step(entry: dict[str, Any]) -> Step:
     if "margins" in entry:
         given, results = (tuple(_pairs(entry[name])) for name in ("given", "results"))
         fields = {name: _read_value(entry[name]) for name in ANY_SIZE}
-        return AnySize(given, results, **fields, label=_string(entry["label"]))
+        limits = tuple((_string(name), _integer(word)) for name, word in entry["limits"])
+        symbol, slots = entry["kernel"]
+        return AnySize(given, results, **fields, label=_string(entry["label"]), symbol=_string(symbol),
+                       slots=_integers(slots), limits=limits)
     if "users" in entry:
         slot, word, counter = _integers(entry["stack"])
         return Point(slot, word, counter, _integers(entry["users"]), _string(entry["label"]))
@@ -271,12 +275,13 @@ def _read_step(entry: dict[str, Any]) -> Step:
             _string(entry["label"]), tuple(map(_integer, entry["errors"])),
         )
     file, line = entry["at"]
+    symbol, slots = entry["kernel"]
     return Library(
         _string(entry["op"]), tuple(_read_value(operand) for operand in entry["operands"]),
         {_string(name): _read_value(value) for name, value in entry["attributes"].items()},
         tuple(None if result is None else _integer(result) for result in entry["results"]), _string(entry["label"]),
         _integers(entry["drops"]), bool(entry["raises"]), _string(file),
-        _integer(line),
+        _integer(line), _string(symbol), _integers(slots),
     )
 
 

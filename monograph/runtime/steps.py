@@ -12,7 +12,7 @@ import torch
 
 from monograph import compat
 from monograph.runtime import abi, anysize, failure, library, record, rows
-from monograph.runtime.early import early
+from monograph.runtime.early import early, late
 from monograph.runtime.frame import Frame
 from monograph.runtime.held import Binder, binder, names_in, names_told
 from monograph.runtime.program import (
@@ -46,8 +46,9 @@ def prepare(
     kernel."""
     made = _Maker(program, resolve, native)
     before = early(program)
+    ready = sorted(before | late(program))
     performs = [_past(number) if number in before else made.perform(number) for number in range(len(program.steps))]
-    return performs, made.beginning(sorted(before)) if before else None
+    return performs, made.beginning(ready) if ready else None
 
 
 def _past(number: int) -> Perform:
@@ -60,6 +61,7 @@ class _Maker:
     ) -> None:
         self.program, self.resolve, self.native = program, resolve, native
         self.given = frozenset[str]().union(*map(names_told, program.inputs))
+        self.limits: anysize.Limits = {}
 
     def perform(self, number: int) -> Perform:
         step = self.program.steps[number]
@@ -113,24 +115,28 @@ class _Maker:
             for store, result in zip(stores, results):
                 if store is not None:
                     store(frame, result, operands, tensors, outputs)
+            if step.symbol:
+                frame.tell()
             _drop(frame, step.drops)
             return number + 1
 
         return perform
 
     def any_size(self, number: int, step: AnySize) -> Perform:
-        start = anysize.Start(self.program, step)
+        start = anysize.Start(self.program, step, self.limits)
 
         def perform(frame: Frame, tensors: Tensors, outputs: Tensors) -> int:
+            start.grow(frame.symbols)
             known = start.known(frame.symbols)
             start.set(frame, tensors, outputs, known, frame.room(known.bytes))
+            start.finish(frame)
             return number + 1
 
         return perform
 
     def beginning(self, numbers: Sequence[int]) -> Begin:
         """Steps done where a call begins. Blocks of one lie where those of another do, when that has run."""
-        starts = {number: anysize.Start(self.program, step) for number in numbers
+        starts = {number: anysize.Start(self.program, step, self.limits) for number in numbers
                   if isinstance(step := self.program.steps[number], AnySize)}
         others = {number: self.perform(number) for number in numbers if number not in starts}
 

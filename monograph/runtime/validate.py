@@ -53,6 +53,9 @@ def validate(program: Program) -> None:
             _held(program, "a held input or output", slot)
         if [number for number, type in enumerate(types) if is_held(type)] != sorted(number for number, _ in pairs):
             raise CompileError("malformed program: not every held input and output has a place")
+    for name, word, held in program.cells:
+        _within(f"the word of {name}", word, program.row_words)
+        _within(f"the value of {name}", max(held, 0), max(program.held, 1))
     for number, item in enumerate(program.derived):
         _derived(program, number, item)
     holders = {
@@ -162,19 +165,24 @@ def _step(program: Program, number: int, step: Step) -> None:
         _any_size(program, number, step)
         return
     if isinstance(step, Native):
-        for slot in step.slots:
-            _within(f"a slot of step {number}", slot, slots)
-            if program.slots[slot].kind == "held":
-                raise CompileError(f"malformed program: kernel {step.symbol} of step {number} takes a held value")
+        _kernel(program, number, step.symbol, step.slots)
         for index in step.errors:
             _within(f"an error of step {number}", index, len(program.errors))
         return
+    _kernel(program, number, step.symbol, step.slots)
     _drops(program, number, step.drops)
     for operand in step.operands:
         _operand(number, operand, slots)
     for result in step.results:
         if result is not None:
             _within(f"a result slot of step {number}", result, slots)
+
+
+def _kernel(program: Program, number: int, symbol: str, slots: tuple[int, ...]) -> None:
+    for slot in slots:
+        _within(f"a slot of step {number}", slot, len(program.slots))
+        if program.slots[slot].kind == "held":
+            raise CompileError(f"malformed program: kernel {symbol} of step {number} takes a held value")
 
 
 def _held(program: Program, what: str, number: int) -> None:
@@ -231,6 +239,9 @@ def _any_size(program: Program, number: int, step: AnySize) -> None:
     """Sizes of memory are computed by the runtime from the expressions: only the words are to be checked."""
     for slot, _ in (*step.given, *step.results):
         _held(program, f"a slot of step {number}", slot)
+    _kernel(program, number, step.symbol, step.slots)
+    for _, word in step.limits:
+        _within(f"a limit of step {number}", word, program.row_words)
     for word, *_ in (*step.blocks, *step.rooms, *step.sizes, *((word,) for _, word in (*step.given, *step.results))):
         _within(f"a row word of step {number}", word, program.row_words - 1)
 

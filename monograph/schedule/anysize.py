@@ -37,6 +37,8 @@ ANY_SIZE = Op(
      Parameter("symbols", ParameterKind.ATTRIBUTE)),
 )
 FEWEST = 1              # working nodes
+NEEDS_ELEMENTS = frozenset(f"aten.{name}" for name in (
+    "amax.default", "amin.default", "argmax.default", "argmin.default", "max.default", "min.default", "max.dim", "min.dim"))
 EXAMPLES = (61, 67, 71, 73, 79, 83, 89, 97)     # of sizes, in the order of the symbols
 Kind = tuple[str, str]
 
@@ -130,13 +132,13 @@ class _Choice:
             return _is_control(node) and all(map(_is_plain, values)) and all(
                 all(map(_is_plain, region.inputs)) and all(self._fits_inside(inner) for inner in region.nodes)
                 for region in node.regions)
-        if not all(map(_is_plain, values)) or kind(node) in self.refused:
+        if not all(map(_is_plain, values)) or kind(node) in self.refused or _may_fold_nothing(node):
             return False
         if node.op.has(Trait.RANDOM) and node.attributes.get("dropout_p") != 0.0:
             return False
         if node.op.name in templates.ANCHORS:
             return _is_template(node)
-        return families.family_of(node.op.name) not in ("", "window")
+        return families.family_of(node.op.name) not in ("", "window") or families.is_ordered_scatter(node)
 
 
     def _fits_inside(self, node: Node) -> bool:
@@ -151,11 +153,17 @@ def _is_control(node: Node) -> bool:
 
 
 def _is_plain(value: Value) -> bool:
-    """A tensor that kernels compute with, of at least one element along symbolic dims."""
+    """A tensor that kernels compute with."""
     type = value.type
-    if not isinstance(type, TensorType) or type.device != "cpu" or type.dtype not in families.DTYPES:
+    return isinstance(type, TensorType) and type.device == "cpu" and type.dtype in families.DTYPES
+
+
+def _may_fold_nothing(node: Node) -> bool:
+    """Does it need an element of dims that may have none, and raise where there is none?"""
+    if node.op.name not in NEEDS_ELEMENTS:
         return False
-    return all(isinstance(dim, int) or symbolic.known_le(1, dim) for dim in type.shape)
+    shape = node.inputs[0].tensor.shape
+    return not all(isinstance(shape[dim], int) or symbolic.known_le(1, shape[dim]) for dim in roles.reduced_dims(node))
 
 
 def _is_template(node: Node) -> bool:

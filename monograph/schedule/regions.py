@@ -16,7 +16,7 @@ from monograph.ir import edit
 from monograph.ir.graph import Graph, Node, Value, map_operand
 from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
-from monograph.schedule import anysize, checks, roles, rowat, rowwise, swapped
+from monograph.schedule import anysize, checks, roles, rowat, rowwise, selections, swapped
 from monograph.schedule.anysize import Kind
 from monograph.schedule.kernel import is_held
 from monograph.schedule.outputs import copy_of
@@ -35,10 +35,11 @@ def prepared(graph: Graph, count: bool = True, refused: Collection[Kind] | None 
     """`graph` itself where it is static and has neither regions nor checks, else a copy ready to be scheduled.
 
     `count`: see `rowwise.extract`. `refused`: see `anysize.extract`; None: no kernels for any size."""
-    if not any(node.regions or checks.is_guarded(node) or any(map(is_held, node.results)) for node in graph.nodes):
+    if not any(node.regions or checks.is_guarded(node) or any(map(is_held, node.results))
+               or selections.is_selection(node) for node in graph.nodes):
         return graph
     copied = edit.clone(graph)
-    if refused is not None and not _is_all_rows(graph, count):
+    if refused is not None and (selections.open_selections(copied) or not _is_all_rows(graph, count)):
         _any_size(copied, count, refused)
     _prepare(copied, count)
     return copied

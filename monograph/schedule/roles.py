@@ -1,9 +1,11 @@
 """What a node is to the scheduler, and what recomputing it costs.
 
-    Role ::= VIEW | CONSTANT | POINTWISE | REDUCTION | SCAN | MAP | GATHER | WINDOW | TEMPLATE | LIBRARY | REGION
+    Role ::= VIEW | CONSTANT | POINTWISE | REDUCTION | SCAN | MAP | GATHER | WINDOW | FILL | TEMPLATE | LIBRARY
+           | REGION
 
 VIEW and CONSTANT cost nothing and belong to whoever reads them. MAP moves elements by a fixed rule (cat, pad, flip);
 GATHER reads its first operand at computed positions, WINDOW (pooling) again and again, so that it must be in memory.
+FILL writes in an order of its own: a kernel by itself.
 LIBRARY has no kernel here. REGION has graphs inside, which are scheduled on their own.
 """
 
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import enum
 
-from monograph.ir import edit
+from monograph.ir import edit, sized
 from monograph.ir.graph import Node, Value
 from monograph.ir.op import Effect, Trait
 from monograph.ir.types import TensorType
@@ -31,6 +33,7 @@ class Role(enum.Enum):
     MAP = "map"
     GATHER = "gather"
     WINDOW = "window"
+    FILL = "fill"
     TEMPLATE = "template"
     LIBRARY = "library"
     REGION = "region"
@@ -65,6 +68,8 @@ def role(node: Node) -> Role:
         for k in range(len(node.results))
     ):
         return Role.VIEW
+    if families.is_ordered_scatter(node) and sized.is_sized([shape_of(value) for value in node.inputs]):
+        return Role.FILL
     return ROLES.get(families.family(node), Role.LIBRARY)
 
 

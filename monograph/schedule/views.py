@@ -41,11 +41,11 @@ def shape_of(value: Value) -> Ints:
 
 
 def row_major(shape: Ints) -> Ints:
-    """Strides of a contiguous tensor (a size of 0 counts as 1, as in torch)."""
+    """Strides of a contiguous tensor (a size of 0 counts as 1, as in torch; one that only a call knows as itself)."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
-        step *= maximum(size, 1)
+        step *= size or 1
     return tuple(reversed(strides))
 
 
