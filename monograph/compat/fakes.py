@@ -94,6 +94,13 @@ class _Sizes(ShapeEnv):
         if prefix in ("eval", "runtime_assert"):
             self.asked(g)
 
+    # For torch's log. To tell its own frames it imports all of its compiler, with what that reads of the world.
+    def _get_user_frame(self) -> None:    # 2.13
+        return None
+
+    def _log_create_unbacked_symbol(self, *args: Any, **kwargs: Any) -> None:    # 2.13
+        pass
+
     def evaluate_sym_node(self, sym_node: Any, size_oblivious: bool = False,    # 2.13
                           fallback_value: bool | None = None) -> Any:
         """An answer stays what it is: torch forgets all of them with every new one.

@@ -68,7 +68,7 @@ def extract(graph: Graph, refused: Collection[Kind] = ()) -> bool:
     outside: set[Node] = set()
     while True:
         choice = _Choice(graph, examples, known, outside, frozenset(refused))
-        found = [nodes for nodes in sets.sets(graph, choice.accepts, known) if _is_worthwhile(nodes)]
+        found = [nodes for nodes in sets.sets(graph, choice.accepts, known) if _is_worthwhile(nodes, known)]
         regions = [_Region(nodes, examples) for nodes in found]
         library = {node for region in regions for node in region.without_kernel()}
         if not library:
@@ -91,7 +91,10 @@ def _examples(graph: Graph) -> dict[str, int]:
     return {name: EXAMPLES[at % len(EXAMPLES)] for at, name in enumerate(names)}
 
 
-def _is_worthwhile(nodes: list[Node]) -> bool:
+def _is_worthwhile(nodes: list[Node], known: set[str]) -> bool:
+    """Is there work in it, or a size that torch would have to be called for in the middle of the program?"""
+    if any(edit.symbols_read(node) - known for node in nodes):
+        return True
     inner = [inside for node in nodes for region in node.regions for inside in region.walk()]
     return sum(not node.op.has(Trait.VIEW) and not node.op.has(Trait.FACTORY) for node in (*nodes, *inner)) >= FEWEST
 
