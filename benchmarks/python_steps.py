@@ -19,9 +19,9 @@ import torch
 import monograph
 from monograph import api
 from monograph.runtime.early import python_steps
-from tests.capture.regions import functions, functions_loops, functions_objects, functions_sizes
+from tests.capture.regions import functions, functions_loops, functions_objects, functions_selected, functions_sizes
 
-CASES = functions.CASES + functions_loops.CASES + functions_objects.CASES
+CASES = functions.CASES + functions_loops.CASES + functions_objects.CASES + functions_selected.CASES
 SIZES = functions_sizes.CASES
 
 

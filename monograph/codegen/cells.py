@@ -35,11 +35,13 @@ def told(name: str, dtype: torch.dtype, word: int, count: int, lo: int | None) -
 
 def related(name: str, left: Dim, right: Dim, relation: str, cells: Mapping[str, int], count: int) -> Kernel:
     words = Buffer("words", INDEX, count)
-    return _kernel(name, [words], [_check(RELATIONS[relation], _number(left, words, cells), _number(right, words, cells))])
+    sides = (_number(side, words, cells) for side in (left, right))
+    return _kernel(name, [words], [_check(RELATIONS[relation], *sides)])
 
 
 def sized(
-    name: str, sizes: Sequence[tuple[int, Dim]], limits: Iterable[tuple[str, int]], cells: Mapping[str, int], count: int,
+    name: str, sizes: Sequence[tuple[int, Dim]], limits: Iterable[tuple[str, int]], cells: Mapping[str, int],
+    count: int,
 ) -> Kernel:
     """`sizes`: words and what they shall hold; `limits`: symbols and the words of the most they may be."""
     words = Buffer("words", INDEX, count)

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 __all__ = [
-    "Dim", "Expr", "Maximum", "Minimum", "Quotient", "Remainder", "Sum", "Symbol", "bounds", "evaluate",
-    "filled", "free_symbols", "known_equal", "known_le", "known_lt", "known_nonzero", "known_unequal", "maximum", "minimum",
+    "Dim", "Expr", "Maximum", "Minimum", "Quotient", "Remainder", "Sum", "Symbol", "bounds", "evaluate", "filled",
+    "free_symbols", "known_equal", "known_le", "known_lt", "known_nonzero", "known_unequal", "maximum", "minimum",
     "product", "quotient", "remainder", "statically_equal", "substitute", "symbols_of", "tells_one",
 ]
 
@@ -484,7 +484,7 @@ def filled(dim: Dim) -> Dim:
         return dim
     if dim._filled is None:
         empty = {name: Symbol(name, 1, symbol.hi) for name, symbol in symbols_of(dim).items() if symbol.lo < 1}
-        dim._filled = substitute(dim, empty) if empty else dim      # type: ignore[arg-type]
+        dim._filled = substitute(dim, empty) if empty else dim
     return dim._filled
 
 

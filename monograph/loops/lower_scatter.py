@@ -86,7 +86,8 @@ def index_put(values: Values, node: Node) -> list[Stmt]:
             chosen = values.at(entry, broadcast(entry, c[start:start + rank]))
             point.append(position(values, node, chosen, shape[dim], dim - start, wrap=True, message=BOUNDS))
         point += c[start + rank:]
-        return _written(values, result, point, values.at(value, broadcast(value, c)), bool(node.attributes["accumulate"]))
+        element = values.at(value, broadcast(value, c))
+        return _written(values, result, point, element, add=bool(node.attributes["accumulate"]))
 
     return [*_copied(values, x, result), *nest(values, (*shape[:start], *box, *rest), len(rest), body)]
 

@@ -221,7 +221,9 @@ def _place(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(x).index_copy_(0, at, x)
 
 
-def _same_type(operands: Sequence[Operand], attributes: Mapping[str, Attribute], _: Sequence[Graph]) -> tuple[Type, ...]:
+def _same_type(
+    operands: Sequence[Operand], attributes: Mapping[str, Attribute], _: Sequence[Graph]
+) -> tuple[Type, ...]:
     x = operands[0]
     assert isinstance(x, Value)
     return (_inside(x.type),)

@@ -76,10 +76,10 @@ def _ahead(program: Program) -> tuple[frozenset[int], frozenset[int]]:
                 found.add(number)
                 there |= set() if isinstance(step, Point) else {slot for slot, _ in step.results}
                 loose |= there
-        if isinstance(step, AnySize) and step.symbol and number not in found and not again:
-            if {slot for slot, _ in step.given} <= loose:
-                finished.add(number)
-                loose |= {slot for slot, _ in step.results}
+        waits = isinstance(step, AnySize) and bool(step.symbol) and number not in found and not again
+        if waits and isinstance(step, AnySize) and {slot for slot, _ in step.given} <= loose:
+            finished.add(number)
+            loose |= {slot for slot, _ in step.results}
     return frozenset(found), frozenset(finished)
 
 

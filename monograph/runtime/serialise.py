@@ -206,7 +206,8 @@ def _step(step: Step) -> dict[str, Any]:
                 "roomy": step.roomy, "label": step.label}
     if isinstance(step, AnySize):
         return {"given": step.given, "results": step.results, "label": step.label,
-                "kernel": [step.symbol, step.slots], "limits": step.limits, **{name: _value(getattr(step, name)) for name in ANY_SIZE}}
+                "kernel": [step.symbol, step.slots], "limits": step.limits,
+                **{name: _value(getattr(step, name)) for name in ANY_SIZE}}
     if isinstance(step, RowsNext):
         return {"counter": step.counter, "pointers": step.pointers, "target": step.target,
                 "label": step.label}

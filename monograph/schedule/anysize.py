@@ -38,7 +38,8 @@ ANY_SIZE = Op(
 )
 FEWEST = 1              # working nodes
 NEEDS_ELEMENTS = frozenset(f"aten.{name}" for name in (
-    "amax.default", "amin.default", "argmax.default", "argmin.default", "max.default", "min.default", "max.dim", "min.dim"))
+    "amax.default", "amin.default", "argmax.default", "argmin.default", "max.default", "max.dim", "min.default",
+    "min.dim"))
 EXAMPLES = (61, 67, 71, 73, 79, 83, 89, 97)     # of sizes, in the order of the symbols
 Kind = tuple[str, str]
 

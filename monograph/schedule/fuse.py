@@ -31,6 +31,7 @@ __all__ = ["ALONE", "Group", "Groups", "fuse"]
 
 MOST_NODES = 120        # of a kernel
 ALONE = (Role.LIBRARY, Role.REGION)
+SINGLE = (*ALONE, Role.FILL)            # these groups no other node joins
 
 
 @dataclass(eq=False, slots=True)
@@ -148,7 +149,7 @@ def fuse(flow: Flow) -> Groups:
         role = flow.role[node]
         if role in (Role.VIEW, Role.CONSTANT):
             continue
-        if role in (*ALONE, Role.FILL):
+        if role in SINGLE:
             groups.open(node, role)
         elif role is Role.TEMPLATE:
             group = groups.open(node, role)
@@ -182,7 +183,7 @@ def _draw_in(groups: Groups, group: Group) -> None:
     """Merge `group`, which has just been opened, with the groups it reads."""
     flow = groups.flow
     for producer in groups.producers(group.nodes[0]):
-        if producer.capability is not None or producer.role in (*ALONE, Role.FILL) or producer.number not in groups.alive:
+        if producer.capability is not None or producer.role in SINGLE or producer.number not in groups.alive:
             continue
         if len(producer.nodes) + len(group.nodes) > MOST_NODES or not groups.joinable(producer, group):
             continue

@@ -6,6 +6,7 @@
     repeat_interleave(n)    -> v = number(sum(n));  spread(n; v)
     unique_consecutive(x)   -> the places where x is not what it was before, and a gather from them
     scalar(size)            -> full([], size)
+    sized(x; n, ..)         -> expect(scalar(size of x); n);  x[:n]
 
 All of it has kernels; nothing has a size before the number is told that the sizes of `x` do not tell.
 """
@@ -27,8 +28,8 @@ from monograph.schedule.kernel import is_held
 
 __all__ = ["is_selection", "open_selections"]
 
-RULES: dict[str, Callable[[_Opened, Node], Sequence[Value] | None]] = {}
-KEYS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})     # of floats NaNs and zeros come in no order
+# Of floats, zeros and NaNs come in torch's own order.
+KEYS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 
 
 def is_selection(node: Node) -> bool:
@@ -103,8 +104,14 @@ class _Opened:
         self.told(count, size)
         return self.cut(places, 0, size, size)
 
-    def cut(self, x: Value, start: Dim, end: Dim, size: Dim) -> Value:
-        made: Value = self("aten.slice.Tensor", x, 0, start, end, type=_like(x, (size, *x.tensor.shape[1:])))
+    def cut(self, x: Value, start: Dim, end: Dim, size: Dim, dim: int = 0) -> Value:
+        """x[start:end] along `dim`, which has `size` elements."""
+        shape = (*x.tensor.shape[:dim], size, *x.tensor.shape[dim + 1:])
+        made: Value = self("aten.slice.Tensor", x, dim, start, end, type=_like(x, shape))
+        return made
+
+    def scalar(self, size: Dim, dtype: torch.dtype = torch.int64) -> Value:
+        made: Value = self("aten.full.default", (), size, dtype=dtype, type=TensorType(dtype, ()))
         return made
 
     def rows(self, x: Value, places: Value, dim: int = 0) -> Value:
@@ -263,10 +270,25 @@ def _scalar(opened: _Opened, node: Node) -> Sequence[Value] | None:
     size, dtype = node.operands[0], node.attributes["dtype"]
     if not isinstance(size, Expr):
         return None
-    return [opened("aten.full.default", (), size, dtype=dtype, type=TensorType(dtype, ()))]
+    return [opened.scalar(size, dtype)]
 
 
-RULES |= {
+def _sized(opened: _Opened, node: Node) -> Sequence[Value] | None:
+    x, number = node.inputs[0], node.attributes["number"]
+    sizes, dtype = node.attributes["size"], node.attributes["dtype"]
+    if number < 0 or dtype not in (None, x.tensor.dtype) or len(sizes) != x.tensor.rank:
+        return None
+    if not all(isinstance(size, int) for size in sizes):
+        return None
+    for dim, size in enumerate(sizes):
+        actual = x.tensor.shape[dim]
+        if isinstance(actual, Expr):
+            opened.several("mono.expect", (opened.scalar(actual),), (), value=(size,), number=number)
+            x = opened.cut(x, 0, size, size, dim)
+    return [x]
+
+
+RULES: dict[str, Callable[[_Opened, Node], Sequence[Value] | None]] = {
     "aten.nonzero.default": _nonzero,
     "aten.index.Tensor": _index,
     "aten.masked_select.default": _masked_select,
@@ -275,4 +297,5 @@ RULES |= {
     "aten._unique2.default": _unique,
     "aten.index_put.default": _index_put,
     "mono.scalar": _scalar,
+    "mono.sized": _sized,
 }
