@@ -171,7 +171,7 @@ def _may_fold_nothing(node: Node) -> bool:
 
 
 def _is_template(node: Node) -> bool:
-    """Templates for any size: products, and attention with static heads."""
+    """Templates for any size: products, and attention with static heads to keys that there are."""
     capability = templates.ANCHORS[node.op.name]
     if capability.template == "conv":
         return False
@@ -179,7 +179,7 @@ def _is_template(node: Node) -> bool:
     if capability.template == "attention":
         q, k, v = (operand.tensor for operand in operands[:3])     # type: ignore[union-attr]
         rest = (*q.shape[1:2], *q.shape[3:], *k.shape[1:2], *k.shape[3:], *v.shape[1:2], *v.shape[3:])
-        return all(isinstance(dim, int) for dim in rest)
+        return all(isinstance(dim, int) for dim in rest) and symbolic.known_le(1, k.shape[2])
     return True
 
 

@@ -215,7 +215,7 @@ class _Share:
             tiles=arith.remaining(self.first_tile, cut.row_tiles, tiles),
             panels=arith.remaining(self.first_panel, cut.panels, panels),
             most_tiles=cut.row_tiles, most_panels=cut.panels,
-            blocks=arith.ceil_div(spec.k, cut.kc) if sized.is_sized(spec.k) else max(1, arith.ceil_div(spec.k, cut.kc)),
+            blocks=sized.maximum(1, arith.ceil_div(spec.k, cut.kc)),       # one that adds nothing makes zeros
             reductions=self.reductions, rows=self.rows, columns=self.columns, row=self.row, column=self.column,
             finish=self.finish,
             last=self.last,

@@ -13,7 +13,7 @@ from monograph.runtime import serialise
 from monograph.runtime.early import python_steps
 from monograph.runtime.execute import Executable
 from monograph.runtime.program import AnySize, Library
-from monograph.schedule import anysize, plan, regions
+from monograph.schedule import plan, regions
 from tests.rows import inputs_for, random_rows
 
 SIZES = [(2, 2), (2, 3), (3, 7), (5, 8), (2, 9), (4, 17), (3, 64), (2, 67), (2, 131)]
@@ -282,7 +282,7 @@ def test_random_graphs(seed, monkeypatch):
             torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
-def test_sizes_that_may_be_zero_have_no_such_kernels():
+def test_sizes_that_may_be_zero():
     graph = parse("""
     graph {
         symbol s: 0..
@@ -293,5 +293,32 @@ def test_sizes_that_may_be_zero_have_no_such_kernels():
         return %z
     }
     """)
-    assert not any(anysize.is_any_size(node) for node in regions.prepared(graph).nodes)
-    check(graph, [[torch.randn(3, s)] for s in (0, 1, 5)], python=1)
+    check(graph, [[torch.randn(3, s)] for s in (0, 1, 2, 5)])
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 33])
+@pytest.mark.parametrize("body", [
+    "%z: f32[s, 5] = aten.mm.default(%x, %w)",
+    "%t: f32[4, s] = aten.t.default(%x)\n %z: f32[4, 4] = aten.mm.default(%t, %x)",
+    "%t: f32[4, s] = aten.t.default(%x)\n %z: f32[s, s] = aten.mm.default(%x, %t)",
+    "%z: f32[4] = aten.sum.dim_IntList(%x, dim=[0])",
+    "%z: f32[s] = aten.sum.dim_IntList(%x, dim=[1])",
+    "%z: f32[] = aten.sum.default(%x)",
+    "%z: f32[4] = aten.prod.dim_int(%x, dim=0)",
+    "%z: f32[s, 4] = aten.cumsum.default(%x, dim=0)",
+    "%z: f32[2*s, 4] = aten.cat.default([%x, %x])",
+    "%z: f32[s, 4] = aten.flip.default(%x, dims=[0])",
+    "%v: f32[4*s] = aten.view.default(%x, [4*s])\n %z: f32[4*s] = aten.exp.default(%v)",
+    "%p: f32[4, s] = aten.permute.default(%x, [1, 0])\n %v: f32[2, 2*s] = aten.reshape.default(%p, [2, 2*s])\n"
+    " %z: f32[2] = aten.sum.dim_IntList(%v, dim=[1])",
+])
+def test_kernels_of_nothing_and_of_little(body, size):
+    graph = parse(f"""graph {{
+        symbol s: 0..
+        input %x: f32[s, 4, strides=[4, 1]]
+        input %w: f32[4, 5, strides=[5, 1]]
+        %y: f32[s, 4] = aten.relu.default(%x)
+        {body.replace("%x", "%y")}
+        return %z
+    }}""")
+    check(graph, [[torch.randn(size, 4), torch.randn(4, 5)]])
