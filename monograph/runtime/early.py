@@ -15,6 +15,7 @@ from monograph.runtime.program import (
     Branch,
     Jump,
     Library,
+    Move,
     Native,
     Point,
     Program,
@@ -65,22 +66,33 @@ def _ahead(program: Program) -> tuple[frozenset[int], frozenset[int]]:
     finished: set[int] = set()
     reached = 0         # steps before that one may be jumped over
     returns = _returns(program)
+    outlives = _outlives(program)
     for number, step in enumerate(program.steps):
         again = any(target <= number < jump for target, jump in returns)
-        is_sure = reached <= number and not again
+        # Memory made once does for every round where nothing of one is left in the next.
+        is_once = not again or (isinstance(step, AnySize) and outlives.isdisjoint(
+            program.slots[slot].position for slot, _ in step.results))
         if isinstance(step, (Branch, Jump, RowsNext)):
             reached = max(reached, step.target)
-        elif is_sure and isinstance(step, (AnySize, RowsStart, Point)):
+        elif isinstance(step, (AnySize, RowsStart, Point)) and is_once:
             needs = {slot for slot, _ in step.given} if not isinstance(step, Point) else {step.slot}
-            if needs <= there and symbols_of(program, step) <= told:
+            made = {slot for slot, _ in step.results} if not isinstance(step, Point) else set()
+            is_sure = reached <= number or again
+            if is_sure and needs <= there and symbols_of(program, step) <= told:
                 found.add(number)
-                there |= set() if isinstance(step, Point) else {slot for slot, _ in step.results}
-                loose |= there
-        waits = isinstance(step, AnySize) and bool(step.symbol) and number not in found and not again
-        if waits and isinstance(step, AnySize) and {slot for slot, _ in step.given} <= loose:
-            finished.add(number)
-            loose |= {slot for slot, _ in step.results}
+                there |= made
+                loose |= made
+            elif isinstance(step, AnySize) and step.symbol and needs <= loose:
+                finished.add(number)
+                loose |= made
     return frozenset(found), frozenset(finished)
+
+
+def _outlives(program: Program) -> set[int]:
+    """Numbers of the held values that are handed on as they are, from round to round or out of a branch."""
+    handed = [source for step in program.steps if isinstance(step, Move) for source, _ in step.pairs]
+    handed += [slot for step in program.steps if isinstance(step, Record) for slot in step.carried]
+    return {program.slots[slot].position for slot in handed if program.slots[slot].kind == "held"}
 
 
 def _returns(program: Program) -> list[tuple[int, int]]:

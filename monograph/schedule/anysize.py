@@ -62,9 +62,10 @@ def kind(node: Node) -> Kind:
     return node.op.name, str([[str(sized.expression(dim)) for dim in shape] for shape in shapes])   # type: ignore[arg-type]
 
 
-def extract(graph: Graph, refused: Collection[Kind] = ()) -> bool:
-    """Put nodes for any size into `graph`, a copy of the user's."""
-    known = _told(graph.inputs)
+def extract(graph: Graph, refused: Collection[Kind] = (), around: Collection[str] = ()) -> bool:
+    """Put nodes for any size into `graph`, a copy of the user's, and into the branches and loops that stay in it.
+    `around`: symbols told before, in the graphs around it."""
+    known = _told(graph.inputs).union(around)
     examples = _examples(graph)
     outside: set[Node] = set()
     while True:
@@ -79,7 +80,17 @@ def extract(graph: Graph, refused: Collection[Kind] = ()) -> bool:
     for region in regions:
         region.follow(taken)
         taken.update(region.replace(graph, known))
-    return bool(regions)
+    return _extract_inside(graph, refused, known) or bool(regions)
+
+
+def _extract_inside(graph: Graph, refused: Collection[Kind], known: set[str]) -> bool:
+    found = False
+    told = set(known)
+    for node in graph.nodes:
+        if _is_control(node):
+            found |= any([extract(region, refused, told) for region in node.regions])
+        told |= _told(list(node.results))
+    return found
 
 
 def _told(values: list[Value]) -> set[str]:
@@ -153,6 +164,7 @@ class _Choice:
 
 
 def _is_control(node: Node) -> bool:
+    """A branch, or a loop without a history."""
     return bool(node.op.regions) and node.attributes.get("trips") is None
 
 

@@ -249,7 +249,7 @@ def _index_put(opened: _Opened, node: Node) -> Sequence[Value] | None:
     mask = indices[0]
     if len(indices) != 1 or not isinstance(mask, Value) or mask.tensor.dtype not in families.MASKS:
         return None
-    if node.attributes["accumulate"] or value.tensor.dtype is not x.tensor.dtype or not mask.tensor.shape:
+    if value.tensor.dtype is not x.tensor.dtype or not mask.tensor.shape:
         return None
     shape, rank = x.tensor.shape, mask.tensor.rank
     rest = shape[rank:]
@@ -262,6 +262,8 @@ def _index_put(opened: _Opened, node: Node) -> Sequence[Value] | None:
         number = opened.integers("aten.sub.Scalar", opened.integers("aten.cumsum.default", true, 0), 1)
         value = opened.rows(value, opened.integers("aten.clamp_min.default", number, 0))
         value = opened.viewed(value, shape)
+    if node.attributes["accumulate"]:       # a mask has no place twice
+        value = opened("aten.add.Tensor", x, value, type=_like(x, shape))
     wide = opened.viewed(mask, (*shape[:rank], *(1 for _ in rest)))
     return [opened("aten.where.self", wide, value, x, type=_like(x, shape))]
 
