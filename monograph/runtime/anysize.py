@@ -27,6 +27,7 @@ from monograph.runtime.program import ROOM, AnySize, Program
 __all__ = ["Known", "Limits", "Start"]
 
 LEAST = 64          # of a limit
+MANY = 1 << 14      # beyond this it grows by less than to the double
 Limits: TypeAlias = "dict[str, int]"        # the most that symbols told by values may be, for all calls of a program
 
 
@@ -74,8 +75,9 @@ class Start:
     def grow(self, symbols: Mapping[str, Any]) -> None:
         """From now on there is memory for as much as this call has, and somewhat more."""
         for name, _ in self.step.limits:
-            if symbols[name] > self.limits.get(name, LEAST):
-                self.limits[name] = 1 << (symbols[name] - 1).bit_length()
+            number = symbols[name]
+            if number > self.limits.get(name, LEAST):
+                self.limits[name] = 1 << (number - 1).bit_length() if number < MANY else number + number // 8
 
     def set(self, frame: Frame, tensors: list[Any], outputs: list[Any], known: Known, address: int) -> None:
         """`address`: of so many bytes as are known to be needed."""

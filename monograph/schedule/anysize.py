@@ -62,11 +62,13 @@ def kind(node: Node) -> Kind:
     return node.op.name, str([[str(sized.expression(dim)) for dim in shape] for shape in shapes])   # type: ignore[arg-type]
 
 
-def extract(graph: Graph, refused: Collection[Kind] = (), around: Collection[str] = ()) -> bool:
-    """Put nodes for any size into `graph`, a copy of the user's, and into the branches and loops that stay in it.
-    `around`: symbols told before, in the graphs around it."""
-    known = _told(graph.inputs).union(around)
-    examples = _examples(graph)
+def extract(graph: Graph, refused: Collection[Kind] = ()) -> bool:
+    """Put nodes for any size into `graph`, a copy of the user's, and into the branches and loops that stay in it."""
+    return _extract(graph, refused, _told(graph.inputs), _examples(graph))
+
+
+def _extract(graph: Graph, refused: Collection[Kind], known: set[str], examples: dict[str, int]) -> bool:
+    """`known`: symbols told before."""
     outside: set[Node] = set()
     while True:
         choice = _Choice(graph, examples, known, outside, frozenset(refused))
@@ -80,15 +82,11 @@ def extract(graph: Graph, refused: Collection[Kind] = (), around: Collection[str
     for region in regions:
         region.follow(taken)
         taken.update(region.replace(graph, known))
-    return _extract_inside(graph, refused, known) or bool(regions)
-
-
-def _extract_inside(graph: Graph, refused: Collection[Kind], known: set[str]) -> bool:
-    found = False
+    found = bool(regions)
     told = set(known)
     for node in graph.nodes:
-        if _is_control(node):
-            found |= any([extract(region, refused, told) for region in node.regions])
+        for region in node.regions if _is_control(node) and not is_any_size(node) else ():
+            found |= _extract(region, refused, told | _told(region.inputs), examples)
         told |= _told(list(node.results))
     return found
 

@@ -28,6 +28,8 @@ from monograph.schedule.kernel import is_held
 
 __all__ = ["is_selection", "open_selections"]
 
+MOST_ELEMENTS = 1 << 24
+
 # Of floats, zeros and NaNs come in torch's own order.
 KEYS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 
@@ -45,7 +47,7 @@ def open_selections(graph: Graph) -> bool:
         for region in node.regions:
             changed |= open_selections(region)
         rule = RULES.get(node.op.name)
-        if rule is None:
+        if rule is None or _is_large(node):
             continue
         opened = _Opened(graph, node)
         made = rule(opened, node)
@@ -59,6 +61,12 @@ def open_selections(graph: Graph) -> bool:
         graph.replace(dict(zip(node.results, made, strict=True)))
         changed = True
     return changed
+
+
+def _is_large(node: Node) -> bool:
+    """Would the places of all elements that may be selected take too much memory? The last operand selects."""
+    size = node.inputs[-1].tensor.numel if node.inputs else 0
+    return isinstance(size, int) and size > MOST_ELEMENTS and not node.op.name.startswith("mono.")
 
 
 class _Opened:
