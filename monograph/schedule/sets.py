@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from monograph.ir import edit
 from monograph.ir.graph import Graph, Node, Value
+from monograph.schedule import roles
 
 __all__ = ["insert", "sets"]
 
@@ -23,6 +24,7 @@ class _Set:
     made: set[Value] = field(default_factory=set)
     after: set[Value] = field(default_factory=set)
     told: set[str] = field(default_factory=set)         # symbols that such values tell
+    orders: bool = False        # does a draw or another ordered node depend on it, so that later ones do?
 
     def add(self, node: Node) -> None:
         self.nodes.append(node)
@@ -31,6 +33,7 @@ class _Set:
     def follow(self, node: Node, known: set[str]) -> None:
         """`node`, outside, depends on the set."""
         self.after.update(node.results)
+        self.orders |= roles.is_ordered(node)
         self.told |= set().union(*(edit.symbols_in(value.type) for value in node.results)) - known
 
     def is_read(self, node: Node) -> bool:
@@ -38,7 +41,9 @@ class _Set:
 
     def is_after(self, node: Node) -> bool:
         """Does `node` depend on the set by way of nodes outside of it?"""
-        return not self.after.isdisjoint(node.reads) or bool(self.told and edit.symbols_read(node) & self.told)
+        if not self.after.isdisjoint(node.reads) or (self.orders and roles.is_ordered(node)):
+            return True
+        return bool(self.told and edit.symbols_read(node) & self.told)
 
 
 def sets(graph: Graph, accepts: Callable[[Node], bool], known: set[str]) -> list[list[Node]]:
