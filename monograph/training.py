@@ -47,6 +47,7 @@ class Plan:
     absent: dict[int, int]                    # backward output -> the one that says it is absent
     origins: list[int]                        # per backward output: the results it comes from, as bits
     differentiable: list[int]                 # results that require grad, in order
+    on_path: dict[int, int]                   # result that requires grad on some path only -> output that tells
     written: set[int]
     weights: list[Any]                        # per forward input: the tensor, None for an argument
     symbols: dict[str, Told]                  # what tells the symbols of results and tangents
@@ -140,7 +141,7 @@ def differentiable(
                 [_new_leaf(captured, number, parts) for number in leaves], kept, parts.absent,
                 [_bits(joint.origins[number], order) for number in sorted(joint.gradients)]
                 + [_bits(joint.leaf_origins[number], order) for number in leaves + kept],
-                order, written,
+                order, joint.on_path, written,
                 [b.tensor for b in captured.bindings if b.kind != "tangent"],
                 symbols_told(captured), again)
 
@@ -192,6 +193,9 @@ class _Node(torch.autograd.Function):
         ctx.plan, ctx.symbols = plan, {**box.symbols, **plan.numbers("outputs", outputs)}
         ctx.arguments = [weakref.ref(tensor) for tensor, weight in zip(inputs, plan.weights) if weight is None]
         ctx.set_materialize_grads(False)
+        plain = [results[position] for position, flag in plan.on_path.items() if not bool(outputs[flag])]
+        if plain:
+            ctx.mark_non_differentiable(*plain)
         # A new leaf counts its writes by itself: it is saved beside its content, to be checked with it.
         ctx.save_for_backward(*saved, *[made for leaf, made in zip(plan.leaves, box.made) if leaf.saved])
         return tuple(results[position] for position in plan.differentiable)

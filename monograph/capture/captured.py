@@ -75,6 +75,7 @@ class JointInfo:
     `leaf_gradients[r] = j`, `leaf_origins[r]`: the same of result `r`: a leaf that requires grad made by the program,
     or one that `retain_grad()` was called on.
     `absent[j] = k`: graph output `k` (bool[]) says that in this call there is no gradient where output `j` has zeros.
+    `on_path[r] = k`: output `k` (bool[]), one of the forward's, says whether result `r` requires grad in this call.
     `backward_start`: number of nodes recorded before the backward trace began; later nodes belong to the backward.
     Results absent from `tangents` are not differentiable.
     """
@@ -86,6 +87,7 @@ class JointInfo:
     leaf_gradients: dict[int, int] = field(default_factory=dict)
     leaf_origins: dict[int, frozenset[int]] = field(default_factory=dict)
     absent: dict[int, int] = field(default_factory=dict)
+    on_path: dict[int, int] = field(default_factory=dict)
     backward_start: int = 0
 
     def keeping(self) -> tuple[list[int], list[int]]:

@@ -18,8 +18,10 @@ from monograph.capture.captured import Binding, JointInfo
 from monograph.capture.dims import dims
 from monograph.capture.histories import refuse_uncut
 from monograph.capture.layout import Layout, contiguous_strides
+from monograph.capture.regions.gradient import link_of
+from monograph.capture.regions.requires import Requires
 from monograph.ir.boundary import Boundary, Fresh, InputView, own_result
-from monograph.ir.graph import Source
+from monograph.ir.graph import Source, Value
 from monograph.ir.types import TensorType
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ def differentiable(seal: Seal, boundary: Boundary) -> list[int]:
 
 def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: list[int]) -> JointInfo:
     """Record the backward of `results`; the modes must be active. Appends gradients to the graph's outputs."""
-    joint = JointInfo(len(tracer.graph.outputs), backward_start=len(tracer.graph.nodes))
+    on_path = _on_path(tracer, seal, results)
+    joint = JointInfo(len(tracer.graph.outputs), backward_start=len(tracer.graph.nodes), on_path=on_path)
     tangents = []
     for number in results:
         tangents.append(_tangent(tracer, seal.leaves[number], number))
@@ -114,6 +117,20 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
                 joint.leaf_gradients[number] = _output(tracer, seal, gradient, Layout.of(leaves[number]))
                 joint.leaf_origins[number] = origin
     return joint
+
+
+def _on_path(tracer: Tracer, seal: Seal, results: list[int]) -> dict[int, int]:
+    """For results that require grad on some path only, the output that says whether they do."""
+    found: dict[int, int] = {}
+    if not any(node.op.name == "mono.cond" for node in tracer.graph.nodes):
+        return found
+    requires = Requires(tracer.graph, link_of)
+    for number in results:
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            flag = requires.of(seal.leaves[number])
+            if isinstance(flag, Value):
+                found[number] = seal.output(flag, ())
+    return found
 
 
 def _mark_absent(tracer: Tracer, seal: Seal, joint: JointInfo, output: int) -> None:

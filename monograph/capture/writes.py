@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,7 +17,7 @@ from monograph import compat, errors
 from monograph.capture.dims import dims
 from monograph.capture.inputs import Restart
 from monograph.capture.layout import Layout
-from monograph.capture.overlap import check_write
+from monograph.capture.overlap import check_write, depends_on_order, write_in_order
 from monograph.capture.recorder import type_of
 from monograph.capture.twins import RANDOM_FILLS, out_names, twin, written
 from monograph.capture.views import NO_STEP, Step
@@ -44,6 +45,8 @@ def write(tracer: Tracer, call: Call) -> Any:
         if gives_history:
             tracer.claim(target)
         check_write(target, layout, call.tensors, call.name)
+    if len(targets) == 1 and depends_on_order(targets[0], before[0], call.tensors, call.name):
+        return write_in_order(tracer, call, targets[0])
     if call.func is aten.copy_.default and isinstance(call.args[1], torch.Tensor):
         return call.restore(_copy(tracer, call))
     pure = twin(call.func)
@@ -116,9 +119,19 @@ def _twin(tracer: Tracer, call: Call, pure: Any) -> tuple[list[Any], list[Any]]:
         kwargs["dtype"] = _targets(call)[0].dtype
     result = tracer.fake(pure, args, kwargs)
     leaves = result if isinstance(result, (list, tuple)) else [result]
+    if not outs:
+        _check_shapes(call, leaves)
     types = [type_of(leaf.shape, leaf.dtype) for leaf in leaves]       # promotion may differ from the op that writes
     values = tracer.node(table.of_overload(pure), tracer.encode(args), tracer.encode(kwargs), types)
     return list(values), [leaf.stride() for leaf in leaves]
+
+
+def _check_shapes(call: Call, results: Sequence[torch.Tensor]) -> None:
+    """RuntimeError where an op in place would give more than `self` has room for, which not all fakes check."""
+    for target, result in zip(_targets(call), results, strict=False):
+        if result.dim() > target.dim():
+            raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape "
+                               f"{list(result.shape)}")
 
 
 NORMAL = torch.ops.aten.normal_.default

@@ -295,6 +295,26 @@ def test_writes(fn: Any, make: Any) -> None:
         check(fn, make, state=STATE)
 
 
+ORDERED: dict[str, Any] = {
+    "a column": lambda x: x.sub_(x[:, :1]), "shifted": lambda x: x[:, 1:].copy_(x[:, :-1]),
+    "diagonal": lambda x: x.add_(x.diagonal()), "windows": lambda x: x.as_strided((3, 2), (1, 1)).mul_(2),
+    "another": lambda x: x.t().addcmul_(x[0, 0].expand(3, 3), torch.ones(3, 3)),
+    "apart": lambda x: x[:, ::2].add_(x[:, 1:2]), "itself": lambda x: x[:1].expand(3, 3).copy_(x[:1].expand(3, 3)),
+}
+
+
+@pytest.mark.parametrize("name", list(ORDERED))
+def test_a_write_to_what_it_reads(name: str) -> None:
+    """Torch goes through the elements in its order."""
+    def fn(x):
+        y = x * 1
+        ORDERED[name](y)
+        return y
+
+    with torch.no_grad():
+        check(fn, lambda: (ramp(3, 3),))
+
+
 def overlapping_copy(x):
     y = x.view(-1) * 1
     y[1:].copy_(y[:-1])
@@ -313,6 +333,10 @@ def wrong_shape(x):
     return x @ x
 
 
+def wider_than_self(x):
+    (x[0, 0] * 1).clamp_(min=x)
+
+
 def bad_cast(x):
     torch.arange(12).reshape(4, 3).add_(x)
 
@@ -324,3 +348,8 @@ def test_errors_are_those_of_eager(fn: Any) -> None:
     with pytest.raises(type(eager.value)) as ours, torch.no_grad():
         trace(fn, (ramp(4, 3),), {})
     assert str(ours.value) == str(eager.value)
+
+
+def test_a_result_wider_than_self_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"), torch.no_grad():
+        trace(wider_than_self, (ramp(4, 3),), {})

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from monograph.capture.regions.body import Body
     from monograph.capture.tracer import Tracer
 
-__all__ = ["connect", "is_differentiable", "known_tensors", "refuse_unseen"]
+__all__ = ["Link", "connect", "is_differentiable", "known_tensors", "link_of", "refuse_unseen"]
+
+
+NODE = "_RegionBackward"
 
 
 @dataclass
-class _Link:
+class Link:
     """What the backward of one region needs."""
 
     tracer: Tracer
@@ -44,19 +47,24 @@ class _Link:
 
 class _Region(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, link: _Link, *inputs: torch.Tensor) -> Any:
+    def forward(ctx: Any, link: Link, *inputs: torch.Tensor) -> Any:
         ctx.link = link
         ctx.set_materialize_grads(False)
         return tuple(link.fakes)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        link: _Link = ctx.link
+        link: Link = ctx.link
         with torch.no_grad(), torch._C.DisableTorchFunction():
             return None, *_record(link, gradients)
 
 
-def _record(link: _Link, gradients: Sequence[Any]) -> list[Any]:
+def link_of(node: Any) -> Link | None:
+    """The region that a node of autograd's stands for."""
+    return node.link if type(node).__name__ == NODE else None
+
+
+def _record(link: Link, gradients: Sequence[Any]) -> list[Any]:
     """Gradients of a region's inputs, given those of its results."""
     tracer = link.tracer
     if tracer.derivative is None:
@@ -105,7 +113,7 @@ def connect(tracer: Tracer, node: Node, results: Sequence[tuple[torch.Tensor, Va
         return
     if not symbols_read(node).isdisjoint(tracer.sizes.local):
         raise Unmergeable("the gradient of a branch or loop depends on sizes that values in it decide")
-    link = _Link(tracer, node, inputs, [fake for fake, _ in results], [value for _, value in results])
+    link = Link(tracer, node, inputs, [fake for fake, _ in results], [value for _, value in results])
     with torch.enable_grad():
         _Region.apply(link, *(known[value] for value in inputs))
 
@@ -126,6 +134,6 @@ def refuse_unseen(tracer: Tracer, body: Body, sequence: int) -> None:
         if found in seen or found._sequence_nr() <= sequence:
             continue
         seen.add(found)
-        if isinstance(found, torch.autograd.function.BackwardCFunction) and type(found).__name__ != "_RegionBackward":
+        if isinstance(found, torch.autograd.function.BackwardCFunction) and type(found).__name__ != NODE:
             raise Unmergeable("a branch or loop uses an autograd.Function of the user's own")
         pending += [following for following, _ in found.next_functions if following is not None]
