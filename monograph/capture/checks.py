@@ -41,11 +41,8 @@ def checks_of_values(tracer: Tracer) -> AbstractContextManager[None]:
             if threading.get_ident() != thread:
                 return original(error, condition, message)
             if not isinstance(condition, TracedNumber):
-                before, tracer.sizes.asserting = tracer.sizes.asserting, True
-                try:
+                with tracer.sizes.asserted():
                     return original(error, condition, message)
-                finally:
-                    tracer.sizes.asserting = before
             if condition.kind is not bool:
                 return original(error, condition.kind(), message)           # torch says that it wants a bool
             if blame.may_be_caught():

@@ -26,7 +26,7 @@ from monograph.capture.layout import Layout
 from monograph.capture.literals import BUILDERS, built
 from monograph.capture.number import TracedNumber, as_operands, number_dtype, takes_float
 from monograph.capture.regions.errors import Asked
-from monograph.capture.size_arguments import as_sizes
+from monograph.capture.size_arguments import SPLITS, as_sizes, assert_parts
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -136,6 +136,9 @@ class UserMode(TorchFunctionMode):
         if torch.is_grad_enabled():
             args, kwargs = cut(self.tracer, args, kwargs)
         value_checks.check_call(self.tracer, func, args, kwargs)
+        if func in SPLITS:
+            with torch._C.DisableTorchFunction():
+                assert_parts(self.tracer, args, kwargs)
         if func in GIVES_NUMBER:
             number = self.number(func, args, kwargs)
             if number is not None:

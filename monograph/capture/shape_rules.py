@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,22 @@ def interpolation(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     for entry in reversed(sizes[1:]):
         strides.insert(0, strides[0] * entry)
     return tracer.fresh(sizes, strides, x.dtype)
+
+
+def view(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    """torch's fake kernel asks which sizes are 1 to find strides that a tensor without gaps has anyway."""
+    x, size = args[0], list(args[1])
+    if not tracer.sizes.told or not any(map(tracer.sizes.is_told, (*x.shape, *size))) or size.count(-1) > 1 \
+            or Layout.of(x).key[1] != dims(contiguous_strides(x.shape)):
+        return NotImplemented
+    rest = math.prod(entry for entry in size if type(entry) is not int or entry != -1)
+    with tracer.sizes.asserted():
+        if -1 in size and type(rest) is int and rest > 0 and x.numel() % rest == 0:
+            size[size.index(-1)] = x.numel() // rest
+        elif -1 in size or any(type(entry) is int and entry < 0 for entry in size) or x.numel() != rest:
+            return NotImplemented
+    return compat.run_fake(tracer.mode, aten.as_strided.default,
+                           (x, size, contiguous_strides(size), x.storage_offset()), {})
 
 
 def linear(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
@@ -224,6 +241,7 @@ def _is_channels_last(x: torch.Tensor) -> bool:
 TABLE: dict[Any, Rule] = {
     aten.index.Tensor: index,
     aten.linear.default: linear,
+    aten.view.default: view,
     aten.constant_pad_nd.default: constant_pad,
     aten._native_batch_norm_legit_no_training.default: batch_norm_inference,
     aten.native_batch_norm.default: by_format,

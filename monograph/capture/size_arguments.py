@@ -1,5 +1,7 @@
 """Tensors without dims where torch functions take integers: `torch.arange(n)`, `x.view(n, -1)`, `x[:n]`.
 
+`x.split([n, m])`: that sizes make up the whole is eager's to check (`assert_parts`), and no reason to take numbers.
+
 Torch asks such a tensor for its number. A traced one is given as a size instead, which is a symbol where that can be.
 Interpolation to a size that is a symbol skips the composite op, which takes numbers only (`interpolation`).
 """
@@ -15,7 +17,7 @@ from monograph.capture.number import TracedNumber
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["INTERPOLATIONS", "as_sizes", "interpolation"]
+__all__ = ["INTERPOLATIONS", "SPLITS", "as_sizes", "assert_parts", "interpolation"]
 
 Tensor = torch.Tensor
 INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
@@ -27,6 +29,7 @@ OF_A_TENSOR = frozenset({
     torch.nn.functional.pad, torch.nn.functional.interpolate, torch.nn.functional.upsample,
 })
 INDEXING = frozenset({Tensor.__getitem__, Tensor.__setitem__})
+SPLITS = frozenset({torch.split, Tensor.split, torch.split_with_sizes, Tensor.split_with_sizes})
 
 
 def as_sizes(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -62,6 +65,18 @@ def _number(tracer: Tracer, tensor: torch.Tensor) -> Any:
         if tracer.known(fake) is not None:
             return tensor
         return TracedNumber(tracer, fake.detach().to(torch.int64, copy=True))
+
+
+def assert_parts(tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Ask whether sizes that values decide make up the tensor that a function of `SPLITS` splits by them: eager raises
+    where they do not."""
+    if not 2 <= len(args) <= 3 or type(args[1]) not in (list, tuple):
+        return
+    x, sizes, *rest = args
+    dim = rest[0] if rest else kwargs.get("dim", 0)
+    if any(map(tracer.sizes.is_told, sizes)) and type(dim) is int and -x.dim() <= dim < x.dim():
+        with tracer.sizes.asserted():
+            bool(sum(sizes) == x.shape[dim])
 
 
 UPSAMPLE = """upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d _upsample_bilinear2d_aa

@@ -107,6 +107,15 @@ class Sizes:
         self.made[loc] += 1
         return self.numeric is None or (loc, self.made[loc]) in self.numeric
 
+    @contextmanager
+    def asserted(self) -> Iterator[None]:
+        """What is asked inside eager asks too, and raises where it is not so."""
+        before, self.asserting = self.asserting, True
+        try:
+            yield
+        finally:
+            self.asserting = before
+
     def tell_inside(self, symbol: Symbol) -> None:
         """In this branch or loop `symbol` is a size, told by a value of it: nobody knows what it is in this call."""
         self.local.add(symbol.name)

@@ -27,6 +27,14 @@ def split_by_list(x):
     return [part * 2 for part in x.split(counts.tolist())]
 
 
+def split_and_flattened(x):
+    """Sizes that make up a whole which is known, or is told by others; rows of each piece side by side."""
+    kept = (x > 0).any(1)
+    known = x.reshape(2, 5, 4)[:, :, :3].split([int(kept.sum()) - int(kept.sum()) + 2])
+    told = x[kept].reshape(-1, 2, 2).split(kept.reshape(2, -1).sum(1).tolist())
+    return [piece.reshape(-1, 3) for piece in known], [piece.reshape(-1, piece.shape[-1]) for piece in told]
+
+
 def assigned(x):
     y = x.clone()
     y[x > 0] = x[x > 0] * 3
@@ -71,7 +79,8 @@ FUNCTIONS = {
     "unique with places": lambda x: torch.unique((x * 2).long(), return_inverse=True),
     "repeat_interleave": lambda x: torch.repeat_interleave(x, (x[:, 0].abs() * 2).long(), dim=0) * 2,
     "arange": lambda x: torch.arange(int((x > 0).sum())), "numbers": made_of_a_number, "split": split,
-    "split by a list": split_by_list, "mask assigned": assigned, "padded": padded, "below lengths": below_lengths,
+    "split by a list": split_by_list, "split and flattened": split_and_flattened,
+    "mask assigned": assigned, "padded": padded, "below lengths": below_lengths,
     "masked_scatter": lambda x: torch.zeros_like(x).masked_scatter(x > 0, x[x > 0] * 2),
     "cat": lambda x: torch.cat([x[x[:, 0] > 0], x[x[:, 0] <= 0], x]), "two masks": two_masks,
     "linear": lambda x: functional.linear(x[rows(x)], torch.ones(6, 4), torch.ones(6)).relu(),
