@@ -67,7 +67,8 @@ def report(outcomes: list[Outcome]) -> None:
     share = 100 / max(len(built), 1)
     print(f"{len(outcomes)} families, {len(built)} built; {len(equal)} ({share * len(equal):.1f} %) captured as one "
           f"graph and equal to eager, {len(guarded)} ({share * len(guarded):.1f} %) of them with a value read from the "
-          f"call, {sum(o.regions > 0 for o in equal)} with regions, {sum(o.graphs > 1 for o in equal)} with another "
+          f"call, {sum(o.calls > 0 for o in equal)} with a function that Python calls, "
+          f"{sum(o.regions > 0 for o in equal)} with regions, {sum(o.graphs > 1 for o in equal)} with another "
           f"graph for the second call; {dict(count)}")
     for status in ("not built", "timeout", "died", "refused", "different", "error", "equal"):
         for outcome in outcomes:
@@ -98,7 +99,8 @@ def main() -> None:
             continue
         outcome = done[name] = one(name, options.backend, options.time_limit)
         print(f"{number}/{len(names)} {name}: {outcome.status} {outcome.seconds:.1f} s, {outcome.nodes} nodes, "
-              f"{outcome.reads} reads, {outcome.regions} regions {outcome.reason}", file=sys.stderr, flush=True)
+              f"{outcome.reads} reads, {outcome.regions} regions, {outcome.calls} calls {outcome.reason}",
+              file=sys.stderr, flush=True)
         if options.json:
             options.json.write_text(json.dumps([dataclasses.asdict(entry) for entry in done.values()], indent=1))
     report([done[name] for name in names if name in done])

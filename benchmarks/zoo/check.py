@@ -30,7 +30,7 @@ __all__ = ["Outcome", "check"]
 @dataclasses.dataclass
 class Outcome:
     """`graphs`: programs made for two equal calls; `reads`: values of which a call may have others, for which there
-    is another program then; `regions`: branches and loops;
+    is another program then; `regions`: branches and loops; `calls`: functions that are called in Python;
     `seconds` of the processor's time."""
 
     name: str
@@ -40,6 +40,7 @@ class Outcome:
     nodes: int = 0
     reads: int = 0
     regions: int = 0
+    calls: int = 0
     seconds: float = 0.0
     scale: str = ""
     inputs: str = ""
@@ -96,6 +97,7 @@ def _count(compiled: Any, outcome: Outcome) -> None:
         nodes = list(graph.walk())
         outcome.nodes = len(nodes)
         outcome.reads = sum(reads_value(node) and _varies(node, graph) for node in nodes)
+        outcome.calls = sum(node.op.name.startswith("host.") for node in nodes)
         outcome.regions = sum(bool(node.regions) for node in nodes)
 
 
