@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
 from monograph import compat, errors
-from monograph.capture import blame, handlers, number_calls, sizes
+from monograph.capture import blame, handlers, number_calls, outline, sizes
 from monograph.capture.captured import Binding
 from monograph.capture.checks import REPLAY
 from monograph.capture.dims import dim
@@ -64,6 +65,7 @@ class Asking:
         self.has_written_global: Callable[[Any, Any], bool] = lambda then, names: False
         self.count_messages: Callable[[], int] = lambda: 0           # prints, warnings so far
         self.generators: Generators | None = None                    # those of the caller's, where they are watched
+        self.conditions: Counter[Any] = Counter()                     # read, by the code of the function that did
         self.backward_hooks: Any = None                              # the driver's: see that module
         self.derivative: Callable[..., dict[Value, Value]] | None = None      # of a region: see `regions.gradient`
         self.absence: Callable[[Graph, int, Value], Value | None] | None = None    # see `autodiff.absence`
@@ -129,8 +131,10 @@ class Asking:
                 if frame is not None and self.can_convert(frame.f_code):
                     if not (can_read and self.can_wait(frame.f_code)):
                         raise Asked(frame.f_code, error)
-                elif not can_read:
-                    raise error
+                else:
+                    outline.ask(self, tensor.dtype is torch.bool and tensor.numel() == 1)      # type: ignore[arg-type]
+                    if not can_read:
+                        raise error
                 found = self.paths.read(tensor)
         with compat.plain_torch():
             return found.tolist()
@@ -163,6 +167,7 @@ class Asking:
         if self.in_region:
             raise Unmergeable("a traced number is a key")
         if not self.plan.read_numbers:
+            outline.ask(self)                  # type: ignore[arg-type]
             raise Numbers
         return self.ask(tensor)
 

@@ -7,7 +7,7 @@ function begins with what was converted for the last one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -47,6 +47,7 @@ class Conversions:
         self.swap = Swap()
         self.tried: dict[CodeType, str] = {}      # the user's code -> why it could not be converted, "" if it was
         self.waiting: list[CodeType] = []         # what has asked in this attempt, which went on
+        self.shims: dict[CodeType, tuple[CodeType, CodeType]] = {}        # the user's code -> its shim, what ran before
 
     def __enter__(self) -> Conversions:
         self.swap.__enter__()
@@ -106,3 +107,17 @@ class Conversions:
         found = self.swap.install_all(pairs)
         for old, _ in pairs:
             self.tried[old] = "" if id(old) in found else "no function runs this code"
+
+    def outline(self, code: CodeType, shim: Callable[[FunctionType, CodeType], CodeType]) -> bool:
+        """Let the one function that was written as `code` run what `shim` makes for it; whether there is one."""
+        functions = self.swap.functions(code)
+        if len(functions) != 1:
+            return False
+        now = functions[0].__code__
+        self.shims[code] = shim(functions[0], code), now
+        self.swap.install(now, self.shims[code][0])
+        return True
+
+    def put_back(self, code: CodeType) -> None:
+        """The function that was written as `code` runs what it ran before `outline`."""
+        self.swap.undo(*self.shims.pop(code))

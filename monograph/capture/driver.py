@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph import compat, errors
-from monograph.capture import blame
+from monograph.capture import blame, outline
 from monograph.capture.arrays import lending
 from monograph.capture.averages import cumulative_averages
 from monograph.capture.backward_hooks import BackwardHooks
@@ -38,6 +39,7 @@ from monograph.capture.regions.errors import (
     Asked,
     Fork,
     Numbers,
+    Outline,
     Seen,
     Unmergeable,
     Whole,
@@ -75,7 +77,8 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
     Raises DataDependentError, UnsupportedError, DeviceError, or what the program itself raises. Torch and
     Python are left as they were found.
     """
-    plan = _Plan(request, numeric=frozenset() if told else None, conversions=Conversions(roots[0] if roots else fn))
+    numeric: frozenset[Origin] | None = frozenset() if told else None
+    plan = _Plan(request, told=numeric, numeric=numeric, conversions=Conversions(roots[0] if roots else fn))
     handled = sys.exc_info()[1]         # the caller's
     with plan.conversions:
         while True:
@@ -90,6 +93,8 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                 plan.learn_numbers()
             except Asked as asked:
                 plan.conversions.convert(asked.code)
+            except Outline as found:
+                plan.outline(found)
             except Numbers:
                 plan.read_numbers = True
             except Seen:
@@ -100,7 +105,10 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                 plan.fork(fork.site)
             except Exception as error:
                 # A traced number is no int: code that looks closely may mind.
-                if not plan.know_better():
+                code = outline.behind(plan.tracer(), error) if plan.numbers or plan.sizes.told else None
+                if code is not None:
+                    plan.outline(Outline(code))
+                elif not plan.know_better():
                     if isinstance(error, errors.MonographError) or plan.read_numbers or not plan.numbers:
                         raise
                     plan.read_numbers = True
@@ -128,11 +136,14 @@ class _Plan:
     read_numbers: bool = False                          # integers are read from this call
     numbers: int = 0                                    # traced numbers made by the last attempt
     conversions: Conversions = field(default_factory=Conversions)
+    outlined: dict[Any, str] = field(default_factory=dict)    # code of functions called whole -> "", or why it is not
+    told: frozenset[Origin] | None = frozenset()        # `numeric` at first
     numeric: frozenset[Origin] | None = frozenset()     # symbols told by values that are to be numbers (None: all)
     general: bool = True                                # sizes that values tell are asked about only where torch must
     positive: bool = False                              # integers that are sizes are at least 1 where they are now
     learnt: int = 0                                     # attempts that have added to those
     sizes: Any = None                                   # those of the last attempt
+    tracer: Any = None                                  # its tracer, by weak reference
 
     def know_better(self) -> bool:
         """Whether the attempt after one that failed may do better: it begins with how symbols were found to be tied;
@@ -146,6 +157,16 @@ class _Plan:
             self.numeric = self.numeric if self.general else None
             self.general = False
         return bool(tied or self.sizes.told)
+
+    def outline(self, found: Outline) -> None:
+        """Call a function whole, or do not any more."""
+        if found.why:
+            self.conversions.put_back(found.code)
+        elif not self.conversions.outline(found.code, outline.shim):
+            found.why = "several functions run its code"
+        else:                                    # what was learnt may be of this function
+            self.numeric, self.learnt, self.general, self.positive = self.told, 0, True, False
+        self.outlined[found.code] = found.why
 
     def learn_numbers(self) -> None:
         """What the last attempt needed the numbers of."""
@@ -179,7 +200,7 @@ class _Attempt:
 
         self.tracer = Tracer(plan.flat, self.names.source, binding_of, plan.request, plan.numeric,
                              plan.general)
-        plan.sizes = self.tracer.sizes
+        plan.sizes, plan.tracer = self.tracer.sizes, weakref.ref(self.tracer)
         self.tracer.sizes.positive = plan.positive
         self.tracer.derivative = derivative
         self.tracer.absence = absence

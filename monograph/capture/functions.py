@@ -10,6 +10,7 @@ autograd looks into, because they have no formula of their own.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from torch.utils import _pytree as pytree
 from monograph import compat, errors
 from monograph.capture import opaque
 from monograph.capture.number import TracedNumber
+from monograph.ir.op import Effect
 from monograph.ops import host
 
 if TYPE_CHECKING:
@@ -76,7 +78,8 @@ def gives_number(func: Any) -> bool:
                any(str(result.type) in NUMBERS for result in each._schema.returns) for each in overloads)
 
 
-def call_whole(tracer: Tracer, function: Function, name: str, args: Any, kwargs: Any, *, numbers: bool = True) -> Any:
+def call_whole(tracer: Tracer, function: Function, name: str, args: Any, kwargs: Any, *, numbers: bool = True,
+               effects: frozenset[Effect] = frozenset()) -> Any:
     """Record a call of `function`; fakes, and traced numbers if `numbers`, in the structure of what it returns."""
     leaves, spec = pytree.tree_flatten((args, kwargs))
     leaves = [leaf.tensor if isinstance(leaf, TracedNumber) else leaf for leaf in leaves]
@@ -92,7 +95,7 @@ def call_whole(tracer: Tracer, function: Function, name: str, args: Any, kwargs:
         given, named = pytree.tree_unflatten(filled, spec)
         return function(*given, **named)
 
-    whole = _Whole(tracer, again, name, numbers)
+    whole = _Whole(tracer, again, name, numbers, effects)
     with torch._C.DisableTorchFunction():
         followed = [tracer.followed_by_autograd(tensor) if whole.grad else None for tensor in taken]
         whole.requires = [tensor is not None for tensor in followed]
@@ -106,11 +109,12 @@ def call_whole(tracer: Tracer, function: Function, name: str, args: Any, kwargs:
 class _Whole:
     """One recorded call. `requires`: which of its tensors require grad; `outputs`: which results do."""
 
-    def __init__(self, tracer: Tracer, again: Function, name: str, numbers: bool) -> None:
-        self.tracer = tracer
+    def __init__(self, tracer: Tracer, again: Function, name: str, numbers: bool, effects: frozenset[Effect]) -> None:
+        self.tracer = weakref.proxy(tracer)      # the op lives as long as the process: fakes are to end with the trace
         self.again = again
         self.name = name
         self.numbers = numbers
+        self.effects = effects
         self.requires: list[bool] = []
         self.outputs: list[bool] = []
         self.shape: Any = None           # structure of what is returned, and its leaves, PLACE for results
@@ -191,14 +195,14 @@ class _Whole:
         tracer = self.tracer
         with torch.no_grad(), torch._C.DisableTorchFunction():
             args = (tuple(tracer.memory.read(tracer.lift(fake)) for fake in fakes),)
-            op = host.of_function(name, run)
+            op = host.of_function(name, run, effects=self.effects)
             learnt = opaque.learn(tracer, op, args, {})
             if tracer.paths.drew and any(self.requires):
                 raise errors.UnsupportedError(f"{self.name} draws random numbers, which its backward would draw again",
                                               why="its gradient is found by calling it once more",
                                               loc=tracer.record.loc, hint="pass them in as an argument")
             if tracer.paths.drew:
-                op = host.of_function(name, run, random=True)
+                op = host.of_function(name, run, random=True, effects=self.effects)
             made, _ = opaque.place(tracer, op, args, {}, learnt, (), learnt, numbers=self.numbers)
         return tuple(made)
 

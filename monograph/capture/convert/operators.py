@@ -20,6 +20,7 @@
                                                   lazy(items), or the same as a list by for_ and if_, eager(items)
     search(function, lazy, loop, items)           function(e for t in items if c) where `function` may be any or all:
                                                   loop(items) is the bool, by for_ and if_, stopping where they do
+    whole(function, args, kwargs)                 function(*args, **kwargs), of one that the program may call as it is
 
 `State` is the variables that a statement may assign: `get()` gives their values, UNBOUND for a variable that has
 none, `set(values)` binds (or deletes) them. `read()` gives the values of the variables it only reads, of globals
@@ -163,6 +164,9 @@ class Operators:
     def search(self, function: Callable[..., Any], lazy: Callable[[Any], Any], loop: Callable[[Any], bool],
                items: Any) -> Any:
         return function(lazy(items))
+
+    def whole(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return function(*args, **kwargs)
 
 
 class _Current(threading.local):

@@ -70,6 +70,15 @@ class Swap:
             found |= self._exchange(pairs, replacements, files, nested)
         return found
 
+    def functions(self, code: types.CodeType) -> list[types.FunctionType]:
+        """The live functions that were written as `code`, whatever they run now."""
+        return [function for function, before in list(self._before.items()) if before is code] or _holders([code])
+
+    def undo(self, new: types.CodeType, old: types.CodeType) -> None:
+        """Functions that got `new` in the place of `old` run `old` again."""
+        for function in _holders([new]):
+            function.__code__ = old
+
     def _exchange(self, pairs: Sequence[tuple[types.CodeType, types.CodeType]],
                   replacements: dict[int, types.CodeType], files: set[str], nested: bool) -> set[int]:
         found: set[int] = set()

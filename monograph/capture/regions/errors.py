@@ -12,8 +12,8 @@ import traceback
 from types import CodeType
 from typing import Any
 
-__all__ = ["Again", "Asked", "Fork", "Numbers", "Seen", "Unmergeable", "Whole", "forget", "let_go", "swallowed",
-           "unwind"]
+__all__ = ["Again", "Asked", "Fork", "Numbers", "Outline", "Seen", "Unmergeable", "Whole", "forget", "let_go",
+           "swallowed", "unwind"]
 
 
 class _Pending(threading.local):
@@ -98,6 +98,15 @@ class Whole(Again):
     def __init__(self, number: int) -> None:
         self.number = number
         super().__init__(f"hook {number}")
+
+
+class Outline(Again):
+    """The function of `code` is to be called whole by the program; or `why` it cannot be."""
+
+    def __init__(self, code: CodeType, why: str = "") -> None:
+        self.code = code
+        self.why = why
+        super().__init__(code.co_name)
 
 
 class Fork(Again):

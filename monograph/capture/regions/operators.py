@@ -6,12 +6,12 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
 from monograph import compat
-from monograph.capture import blame
+from monograph.capture import blame, outline
 from monograph.capture.arrays import TracedArray
 from monograph.capture.checks import REPLAY
 from monograph.capture.classes import class_of
@@ -71,13 +71,18 @@ class RegionOperators(Operators):
         except Unmergeable as why:
             if self.tracer.in_region:
                 raise                            # the statement around it forks
-            forget()
-            raise Fork(why.site or site, str(why)) from None
+            self.fork(why.site or site, why)
+
+    def fork(self, site: Any, why: Unmergeable) -> NoReturn:
+        """Trace again; at `site` take the path of this call."""
+        forget()
+        raise Fork(site, str(why)) from None
 
     def read(self, predicate: torch.Tensor, site: Any) -> bool:
         """The truth of `predicate` in this call, at a statement that forks."""
         if not self.tracer.paths.can_read(predicate):
             raise self.tracer.refusal(f"`{blame.expression(blame.user_frame(2))}` decides what a region cannot hold")
+        outline.ask(self.tracer, is_condition=True)
         with compat.plain_torch():
             return bool(self.tracer.paths.read(predicate).item())
 
@@ -106,8 +111,7 @@ class RegionOperators(Operators):
                 except Unmergeable as why:
                     if self.tracer.in_region:
                         raise
-                    forget()
-                    raise Fork(site, str(why)) from None
+                    self.fork(site, why)
             if isinstance(decided, torch.Tensor):
                 break
             if not decided:
@@ -118,8 +122,7 @@ class RegionOperators(Operators):
         except Unmergeable as why:
             if self.tracer.in_region:
                 raise
-            forget()
-            raise Fork(why.site or site, str(why)) from None
+            self.fork(why.site or site, why)
 
     def peek(self, test: Thunk, state: State) -> bool | torch.Tensor:
         """What a loop's test says now, leaving no trace of having asked when it is for the run to say."""
@@ -150,8 +153,7 @@ class RegionOperators(Operators):
         except Unmergeable as why:
             if self.tracer.in_region:
                 raise
-            forget()
-            raise Fork(site, str(why)) from None
+            self.fork(site, why)
         if found is not None:
             self.collected[id(made)] = found
         return found is not None
@@ -284,6 +286,10 @@ class RegionOperators(Operators):
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return builtins.replacement(self, function)
+
+    def whole(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with torch._C.DisableTorchFunction():
+            return outline.call(self.tracer, function, args, kwargs)
 
 
 class StandIn:
