@@ -35,6 +35,8 @@ class FunctionReads:
         code, name = original(function.__code__), function.__qualname__
         if not is_user_file(code.co_filename):
             self._library(code, function.__globals__)
+            if "__wrapped__" in function.__dict__:       # a decorator's, around the user's
+                self.reads.reach(function.__dict__["__wrapped__"], path)
             return
         self.codes[id(code)] = code
         parts = {"code": ("__code__", code), "defaults": ("__defaults__", function.__defaults__),
