@@ -195,12 +195,17 @@ def _less(a: int, b: int) -> bool:
 def _operator(plain: Callable[[int, int], int], on: Callable[[Dim, Dim], Dim]) -> tuple[Any, Any]:
     """The operator and its reflection."""
     def left(self: Sized, other: int) -> int:
-        return _made(plain(example(self), example(other)), on(self.expr, expression(other))) \
-            if isinstance(other, int) else NotImplemented
+        return made(self, other) if isinstance(other, int) else NotImplemented
 
     def right(self: Sized, other: int) -> int:
-        return _made(plain(example(other), example(self)), on(expression(other), self.expr)) \
-            if isinstance(other, int) else NotImplemented
+        return made(other, self) if isinstance(other, int) else NotImplemented
+
+    def made(a: int, b: int) -> int:
+        try:
+            number = plain(example(a), example(b))
+        except ZeroDivisionError:            # the example of a size is 0, as it is for no call that comes here
+            raise Undecided(f"{expression(a)} is divided by {expression(b)}") from None
+        return _made(number, on(expression(a), expression(b)))
 
     return left, right
 

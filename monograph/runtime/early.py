@@ -7,6 +7,9 @@ goes past them. `late(program)`: those that wait for sizes that values tell, wit
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from monograph.ir import symbolic
 from monograph.ir.symbolic import Expr
 from monograph.runtime.held import names_told
@@ -23,11 +26,12 @@ from monograph.runtime.program import (
     RowAt,
     RowsNext,
     RowsStart,
+    SlotRef,
     Step,
     sizes_of,
 )
 
-__all__ = ["early", "late", "python_steps", "symbols_of"]
+__all__ = ["early", "kept", "late", "python_steps", "symbols_of"]
 
 
 def python_steps(program: Program) -> list[Step]:
@@ -88,11 +92,34 @@ def _ahead(program: Program) -> tuple[frozenset[int], frozenset[int]]:
     return frozenset(found), frozenset(finished)
 
 
+def kept(program: Program) -> frozenset[int]:
+    """Numbers of the held values that are made once for all rounds of a loop: no round forgets them."""
+    once, returns = frozenset[int]().union(*_ahead(program)), _returns(program)
+    return frozenset(program.slots[slot].position for number, step in enumerate(program.steps)
+                     if number in once and isinstance(step, AnySize | RowsStart)
+                     and any(target <= number < jump for target, jump in returns)
+                     for slot, _ in step.results)
+
+
 def _outlives(program: Program) -> set[int]:
     """Numbers of the held values that are handed on as they are, from round to round or out of a branch."""
     handed = [source for step in program.steps if isinstance(step, Move) for source, _ in step.pairs]
     handed += [slot for step in program.steps if isinstance(step, Record) for slot in step.carried]
-    return {program.slots[slot].position for slot in handed if program.slots[slot].kind == "held"}
+    found, pending = set[int](), set(handed)
+    while pending:                           # what a library gives may lie in what it was given
+        found |= pending
+        pending = {slot for step in program.steps if isinstance(step, Library) and not found.isdisjoint(step.results)
+                   for slot in _operands(step.operands)} - found
+    return {program.slots[slot].position for slot in found if program.slots[slot].kind == "held"}
+
+
+def _operands(value: Any) -> Iterator[int]:
+    """The slots among the operands of a library call."""
+    if isinstance(value, SlotRef):
+        yield value.slot
+    elif isinstance(value, tuple | list):
+        for entry in value:
+            yield from _operands(entry)
 
 
 def _returns(program: Program) -> list[tuple[int, int]]:

@@ -12,7 +12,7 @@ import torch
 
 from monograph import compat
 from monograph.runtime import abi, anysize, failure, library, record, rows
-from monograph.runtime.early import early, late
+from monograph.runtime.early import early, kept, late
 from monograph.runtime.frame import Frame
 from monograph.runtime.held import Binder, binder, names_in, names_told
 from monograph.runtime.program import (
@@ -62,6 +62,7 @@ class _Maker:
         self.program, self.resolve, self.native = program, resolve, native
         self.given = frozenset[str]().union(*map(names_told, program.inputs))
         self.limits: anysize.Limits = {}
+        self.kept = kept(program)
 
     def perform(self, number: int) -> Perform:
         step = self.program.steps[number]
@@ -99,6 +100,7 @@ class _Maker:
     def library(self, number: int, step: Library) -> Perform:
         call = library.prepare(step, self.resolve)
         stores = [self.store(slot) for slot in step.results]
+        drops = [position for position in step.drops if position not in self.kept]
 
         def perform(frame: Frame, tensors: Tensors, outputs: Tensors) -> int:
             operands: list[Any] = []
@@ -117,7 +119,7 @@ class _Maker:
                     store(frame, result, operands, tensors, outputs)
             if step.symbol:
                 frame.tell()
-            _drop(frame, step.drops)
+            _drop(frame, drops)
             return number + 1
 
         return perform
@@ -155,6 +157,7 @@ class _Maker:
         slots = self.program.slots
         pairs = [(source, slots[source].kind != "held", slots[target].position) for source, target in step.pairs]
         binds = [(slots[slot].position, self.binder(slots[slot])) for slot in step.binds]
+        drops = [position for position in step.drops if position not in self.kept]
 
         def perform(frame: Frame, tensors: Tensors, outputs: Tensors) -> int:
             moved = []
@@ -168,7 +171,7 @@ class _Maker:
                 frame.held[target] = value
             for position, bind in binds:
                 bind(frame.held[position], frame.symbols)
-            _drop(frame, step.drops)
+            _drop(frame, drops)
             return number + 1
 
         return perform
@@ -226,7 +229,7 @@ def _hold(slot: Slot, given: frozenset[str]) -> Callable[[Frame, Any, list[Any],
     return store
 
 
-def _drop(frame: Frame, positions: tuple[int, ...]) -> None:
+def _drop(frame: Frame, positions: Sequence[int]) -> None:
     for position in positions:
         frame.held[position] = None
 

@@ -70,7 +70,8 @@ def role(node: Node) -> Role:
         return Role.VIEW
     if families.is_ordered_scatter(node) and sized.is_sized([shape_of(value) for value in node.inputs]):
         return Role.FILL
-    return ROLES.get(families.family(node), Role.LIBRARY)
+    found = ROLES.get(families.family(node), Role.LIBRARY)
+    return Role.LIBRARY if found is Role.VIEW and name in views.RULES else found
 
 
 def _supported(value: Value) -> bool:

@@ -65,7 +65,7 @@ def open_selections(graph: Graph) -> bool:
 
 def _is_large(node: Node) -> bool:
     """Would the places of all elements that may be selected take too much memory? The last operand selects."""
-    size = node.inputs[-1].tensor.numel if node.inputs else 0
+    size = node.inputs[-1].tensor.numel if node.inputs and isinstance(node.inputs[-1].type, TensorType) else 0
     return isinstance(size, int) and size > MOST_ELEMENTS and not node.op.name.startswith("mono.")
 
 
