@@ -118,8 +118,9 @@ def test_a_child_that_takes_too_long_is_a_compile_error(tmp_path, monkeypatch, s
 
 
 @pytest.mark.parametrize("code", [
-    "", "print('hello', flush=True); import time; time.sleep(100)", "print('{}', flush=True); import time; time.sleep(100)",
-    "print('[]')", "import sys; print('{\"state\": \"done\", \"size\": 100}', 'x'); sys.exit(3)",
+    "", "print('hello', flush=True); import time; time.sleep(100)",
+    "print('{}', flush=True); import time; time.sleep(100)", "print('[]')",
+    "import sys; print('{\"state\": \"done\", \"size\": 100}', 'x'); sys.exit(3)",
 ])
 def test_nonsense_for_an_answer_is_no_answer(tmp_path, monkeypatch, code):
     team = stand_in(tmp_path, monkeypatch, code)
