@@ -13,16 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
-
 from monograph.ir.graph import Graph, Node, Value
-from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
+from monograph.ops.flags import Flag, all_of, behind, by_branch, not_
 
 __all__ = ["Absence"]
 
-Flag = bool | Value
-BOOL = torch.bool
 SUMS = frozenset({"aten.add.Tensor", "aten.sub.Tensor", "aten.stack.default", "aten.cat.default"})
 
 
@@ -54,7 +50,7 @@ class Absence:
     def _flag(self, value: Value, node: Node | None, operands: list[Value]) -> Flag:
         if node is None or node not in self.homes:
             return False
-        builder = self._behind(node)
+        builder = behind(node, self.homes[node])
         if node.op.name == "mono.cond":
             return self._cond(value, node, builder)
         if node.op.name == "mono.while":
@@ -65,32 +61,13 @@ class Absence:
         return not_(all_of([not_(flag, builder) for flag in flags], builder), builder) if any(
             flag is not False for flag in flags) else False
 
-    def _behind(self, node: Node) -> Builder:
-        nodes = self.homes[node].nodes
-        following = next(i for i, other in enumerate(nodes) if other is node) + 1
-        return Builder(self.homes[node], nodes[following] if following < len(nodes) else None, loc=node.loc)
-
     def _cond(self, value: Value, node: Node, builder: Builder) -> Flag:
         """By the predicate, what the branch leaves; the zeros that fill a branch are absent."""
         inside = []
         for region in node.regions:
             output = region.outputs[value.index]
             inside.append(_is_filler(output, region) or self.of(output))
-        then, otherwise = inside
-        if isinstance(then, bool) and then is otherwise:
-            return then
-        predicate = node.operands[0]
-        assert isinstance(predicate, Value)
-        if isinstance(then, bool) and isinstance(otherwise, bool):
-            truth: Value = builder.call("aten.ne.Scalar", predicate, 0)
-            return truth if then else not_(truth, builder)
-        flags = [flag if isinstance(flag, Value) else Builder(region, loc=node.loc).call(
-            "aten.full.default", (), flag, dtype=BOOL) for flag, region in zip(inside, node.regions, strict=True)]
-        for flag, region in zip(flags, node.regions, strict=True):
-            region.outputs.append(flag)
-        added = Value(TensorType(BOOL, ()), node=node, index=len(node.results))
-        node.results = (*node.results, added)
-        return added
+        return by_branch(node, *inside, builder)
 
     def _loop(self, value: Value, node: Node, builder: Builder) -> Flag:
         """The backward of a loop adds to zeros: nothing flows when it makes no trip."""
@@ -117,20 +94,3 @@ def _is_zeros(value: Value) -> bool:
 
 def _is_filler(value: Value, region: Graph) -> bool:
     return _is_zeros(value) and value.node in region.nodes
-
-
-def not_(flag: Flag, builder: Builder) -> Flag:
-    return not flag if isinstance(flag, bool) else builder.call("aten.logical_not.default", flag)
-
-
-def all_of(flags: list[Flag], builder: Builder) -> Flag:
-    """Whether all flags hold."""
-    values = [flag for flag in flags if not isinstance(flag, bool)]
-    if not flags or False in [flag for flag in flags if isinstance(flag, bool)]:
-        return False
-    if not values:
-        return True
-    result = values[0]
-    for value in values[1:]:
-        result = builder.call("aten.logical_and.default", result, value)
-    return result

@@ -195,14 +195,6 @@ def _spread(repeats: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
     return torch.repeat_interleave(repeats, output_size=size[0])
 
 
-def _spread_types(
-    operands: Sequence[Operand], attributes: Mapping[str, Attribute], _: Sequence[Graph]
-) -> tuple[Type, ...]:
-    repeats = operands[0]
-    assert isinstance(repeats, Value)
-    return (TensorType(repeats.tensor.dtype, tuple(attributes["size"])),)
-
-
 def _sort(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     elements, places = torch.sort(x.reshape(-1), stable=True)
     return elements.repeat(2), places.repeat(2)
@@ -287,7 +279,7 @@ TABLE: dict[str, Own] = {
         Own(EXPECT, _no_results, _expect),
         Own(REQUIRE, _no_results, _require),
         Own(COMPACT, _compact_types, _compact),
-        Own(SPREAD, _spread_types, _spread, single=True),
+        Own(SPREAD, _sized_types, _spread, single=True),
         Own(SORT, _sort_types, _sort),
         Own(PLACE, _same_type, _place, single=True),
         Own(NORMAL, lambda _, given, __: (TensorType(given["dtype"], tuple(given["size"])),), _normal, single=True),

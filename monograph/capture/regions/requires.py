@@ -15,15 +15,14 @@ import torch
 
 from monograph import compat
 from monograph.ir.graph import Graph, Node, Value
-from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
+from monograph.ops.flags import Flag, all_of, any_of, behind, by_branch
 
 if TYPE_CHECKING:
     from monograph.capture.regions.gradient import Link
 
 __all__ = ["Requires"]
 
-Flag = bool | Value
 CUTS = frozenset({"aten.detach.default", "aten.full.default"})
 
 
@@ -58,7 +57,7 @@ class Requires:
         if not following:                    # a leaf
             return True
         if link is None or link.node.op.name != "mono.cond":
-            return self._any([self.known[other] for other in following])
+            return any_of([self.known[other] for other in following], self.builder)
         groups: dict[Flag, set[Value]] = {}      # what the region reads, by whether it requires grad
         for value, other in zip(link.inputs, edge[0].next_functions, strict=True):
             groups.setdefault(self.known.get(other, False), set()).add(value)
@@ -66,19 +65,8 @@ class Requires:
         flags = []
         for flag, values in groups.items():
             reads = _Reads(values).of_cond(link.node, link.values[edge[1]].index, self.builder)
-            flags.append(flag if reads is True else reads if flag is True or reads is False
-                         else self.builder.call("aten.logical_and.default", flag, reads))
-        return self._any(flags)
-
-    def _any(self, flags: list[Flag]) -> Flag:
-        values = [flag for flag in flags if isinstance(flag, Value)]
-        if any(flag is True for flag in flags) or not values:
-            return any(flag is True for flag in flags)
-        result = values[0]
-        for value in values[1:]:
-            if value is not result:
-                result = self.builder.call("aten.logical_or.default", result, value)
-        return result
+            flags.append(all_of([flag, reads], self.builder))
+        return any_of(flags, self.builder)
 
 
 class _Reads:
@@ -105,9 +93,7 @@ class _Reads:
                 continue
             pending.pop()
             if node is not None and node.op.name == "mono.cond" and not cut:
-                following = next(i for i, other in enumerate(graph.nodes) if other is node) + 1
-                before = graph.nodes[following] if following < len(graph.nodes) else None
-                self.known[current] = self.of_cond(node, current.index, Builder(graph, before, loc=node.loc))
+                self.known[current] = self.of_cond(node, current.index, behind(node, graph))
             else:
                 self.known[current] = any(self.known[operand] is not False for operand in operands)
         return self.known[value]
@@ -116,19 +102,7 @@ class _Reads:
         """The same of a result of a cond, by its predicate; `builder` stands behind it."""
         maybe = {value for value, flag in self.known.items() if flag is not False}
         then, otherwise = (_Reads(maybe).of(region.outputs[index], region) for region in node.regions)
-        if isinstance(then, bool) and then is otherwise:
-            return then
-        predicate = node.operands[0]
-        assert isinstance(predicate, Value)
-        if isinstance(then, bool) and isinstance(otherwise, bool):
-            taken: Value = builder.call("aten.ne.Scalar", predicate, 0)
-            return taken if then else builder.call("aten.logical_not.default", taken)
-        for flag, region in zip((then, otherwise), node.regions, strict=True):
-            region.outputs.append(flag if isinstance(flag, Value) else Builder(region, loc=node.loc).call(
-                "aten.full.default", (), flag, dtype=torch.bool))
-        added = Value(TensorType(torch.bool, ()), node=node, index=len(node.results))
-        node.results = (*node.results, added)
-        return added
+        return by_branch(node, then, otherwise, builder)
 
 
 def _is_followed(value: Value) -> bool:
