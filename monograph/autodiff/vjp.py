@@ -50,7 +50,7 @@ def traced(block: Graph, wrt: Sequence[Value]) -> Graph:
         symbols.update(symbolic.symbols_of(dim))
     if not symbols:
         return _traced(block, positions, {})
-    environments = infer.environments(symbols)
+    environments = infer.environments(symbols, dims)
     versions = []
     for env in environments:
         concrete = clone(block)

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 __all__ = [
-    "Dim", "Expr", "Maximum", "Minimum", "Quotient", "Remainder", "Sum", "Symbol", "bounds", "evaluate", "filled",
-    "free_symbols", "known_equal", "known_le", "known_lt", "known_nonzero", "known_unequal", "maximum", "minimum",
-    "product", "quotient", "remainder", "statically_equal", "substitute", "symbols_of", "tells_one",
+    "Dim", "Expr", "Maximum", "Minimum", "Quotient", "Remainder", "Sum", "Symbol", "bounds", "divisors", "evaluate",
+    "filled", "free_symbols", "known_equal", "known_le", "known_lt", "known_nonzero", "known_unequal", "maximum",
+    "minimum", "product", "quotient", "remainder", "statically_equal", "substitute", "symbols_of", "tells_one",
 ]
 
 Bounds: TypeAlias = "tuple[int | None, int | None]"
@@ -548,6 +548,15 @@ def symbols_of(dim: Dim) -> dict[str, Symbol]:
 def free_symbols(dim: Dim) -> frozenset[str]:
     """Names of the symbols in `dim`."""
     return frozenset(symbols_of(dim))
+
+
+def divisors(dim: Dim) -> frozenset[str]:
+    """Names of the symbols in what `dim` divides by."""
+    if isinstance(dim, _Pair):
+        return divisors(dim.left) | free_symbols(dim.right)
+    parts = dim.args if isinstance(dim, _Many) else [
+        atom for monomial, _ in dim.terms for atom in monomial] if isinstance(dim, Sum) else []
+    return frozenset[str]().union(*map(divisors, parts))
 
 
 # --- text ---------------------------------------------------------------------------------------

@@ -257,8 +257,9 @@ def _dims(operands: Any, attributes: Mapping[str, Attribute]) -> Iterator[Dim]:
             pending.extend(entry)
 
 
-# Far apart, so that a fit that holds on all of them is no accident.
-PROBES = (12, 36, 60, 132)
+# Far apart and of different remainders, so that a fit that holds on all of them is no accident. Even, for halves.
+PROBES = (12, 38, 138)
+SMALL = 5        # what is divided by
 
 
 def _fitted(
@@ -268,7 +269,7 @@ def _fitted(
     if op.has(Trait.SYNC):
         raise UnsupportedError(f"the size of the result of {op.name} depends on values",
                                why="no rule says what a symbol for it is")
-    probes = environments(symbols)
+    probes = environments(symbols, _dims(operands, attributes))
     runs = [_static(_Call(op, tuple(operands), attributes, env), device) for env in probes]
     known = _candidates(operands, attributes)
     results: list[Type] = []
@@ -283,16 +284,20 @@ def _fitted(
     return tuple(results)
 
 
-def environments(symbols: Mapping[str, symbolic.Symbol]) -> list[dict[str, int]]:
-    """Several assignments within the symbols' ranges; the first is the base, then each symbol moves alone."""
-    def value(symbol: symbolic.Symbol, probe: int) -> int:
-        low = max(symbol.lo, 2)
-        return low + probe if symbol.hi is None else low + probe % max(symbol.hi - low + 1, 1)
-
+def environments(symbols: Mapping[str, symbolic.Symbol], dims: Iterable[Dim] = ()) -> list[dict[str, int]]:
+    """Several assignments within the symbols' ranges; the first is the base, then each symbol moves alone. What the
+    `dims` divide by is small, so that quotients move as well."""
+    divisors = {name for dim in dims for name in symbolic.divisors(dim)}
     names = sorted(symbols)
-    base = {name: value(symbols[name], PROBES[0] * (i + 1)) for i, name in enumerate(names)}
-    moved = [{**base, name: value(symbols[name], PROBES[1] * (i + 1))} for i, name in enumerate(names)]
-    return [base, *moved, {name: value(symbols[name], PROBES[3] * (i + 2)) for i, name in enumerate(names)}]
+
+    def value(name: str, probe: int, times: int) -> int:
+        low, high = max(symbols[name].lo, 2), symbols[name].hi
+        step = probe % SMALL if name in divisors else probe * times
+        return low + step if high is None else low + step % max(high - low + 1, 1)
+
+    base = {name: value(name, PROBES[0], i) for i, name in enumerate(names, 1)}
+    moved = [{**base, name: value(name, PROBES[1], i)} for i, name in enumerate(names, 1)]
+    return [base, *moved, {name: value(name, PROBES[2], i + 1) for i, name in enumerate(names, 1)}]
 
 
 def _candidates(operands: Sequence[Operand], attributes: Mapping[str, Attribute]) -> list[Dim]:
@@ -317,6 +322,10 @@ def fit(
 ) -> Dim:
     """The Dim that has size `sizes[i]` under `environments[i]`, for the values that `environments()` gives."""
     if len(set(sizes)) == 1:
+        if any(all(symbolic.evaluate(candidate, env) == sizes[0] for env in environments)
+               for candidate in pool if isinstance(candidate, Expr)):
+            raise UnsupportedError(f"the symbolic sizes of {what} cannot be told from numbers",
+                                   why="one of them is the same number for all examples")
         return sizes[0]
     linear: Dim = sizes[0]
     base = environments[0]

@@ -5,7 +5,7 @@ import torch
 
 from monograph.errors import UnsupportedError
 from monograph.ir.graph import Graph
-from monograph.ir.symbolic import Symbol
+from monograph.ir.symbolic import Symbol, minimum
 from monograph.ir.types import ScalarType, TensorType
 from monograph.ops.build import Builder
 
@@ -57,6 +57,19 @@ def test_symbolic_shapes():
     assert infer("aten.bmm.default", x, tensor(f32, s, t, 7)) == "f32[s, 4, 7]"
     assert infer("aten.slice.Tensor", x, 0, 1, 2**63 - 1) == "f32[s - 1, 4, t]"
     assert infer("aten.constant_pad_nd.default", x, (1, 2)) == "f32[s, 4, t + 3]"
+
+
+def test_sizes_that_are_quotients_are_no_accident_of_the_examples():
+    f32, n = torch.float32, Symbol("n", 1)
+    assert infer("aten.view.default", tensor(f32, (n // t) * t, 2), (1, (n // t) * t, 1, 2)) == "f32[1, (n//t)*t, 1, 2]"
+    assert infer("aten.neg.default", tensor(f32, n // t // 4)) == "f32[(n//t)//4]"
+    assert infer("aten.view.default", tensor(f32, (-n) % 8, 3), ((-n) % 8, 3, 1)) == "f32[(7*n)%8, 3, 1]"
+
+
+def test_a_size_that_is_one_number_for_all_examples_is_refused():
+    n = Symbol("n", 1)
+    with pytest.raises(UnsupportedError, match="cannot be told"):
+        infer("aten.unsqueeze.default", tensor(torch.float32, 5, minimum(n, 5)), 0)
 
 
 def test_a_size_that_depends_on_values_is_refused():
