@@ -41,6 +41,8 @@ Case = tuple[tuple[Condition, ...], Any]
 SEQUENCES = (list, tuple, deque)
 LARGEST = 64            # cases of one comparison
 
+GENERATED = "__create_fn__.<locals>."        # of functions that `dataclasses` writes: they compare classes and marks
+
 _asks: dict[CodeType, bool] = {}
 
 
@@ -57,6 +59,8 @@ class Choice:
 def asks(code: CodeType) -> bool:
     """Whether a function, or one defined in it, may compare objects by identity, but with constants."""
     known = _asks.get(code)
+    if known is None and getattr(code, "co_qualname", "").startswith(GENERATED):      # None before Python 3.11
+        known = _asks[code] = False
     if known is None:
         before = ""
         known = not SEEKERS.isdisjoint(code.co_names)

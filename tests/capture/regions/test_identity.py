@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 import torch
 
 import monograph
+from monograph.api import dispatcher_of
 from tests.capture.harness import alias_relation
 
 
@@ -120,3 +122,23 @@ def test_two_results_of_a_loop_that_are_one() -> None:
             x, y = torch.arange(6.0).reshape(2, 3), torch.tensor([number])
             mine, theirs = fast(x, y), one_of_a_loop(x, y)
             assert alias_relation([x, *mine]) == alias_relation([x, *theirs])
+
+
+@dataclasses.dataclass
+class Output:
+    result: torch.Tensor
+    others: list[torch.Tensor] = dataclasses.field(default_factory=list)
+
+
+def in_a_dataclass(x, y):
+    z = x if x.sum() > 0 else y * 2
+    return Output(z + 1).result
+
+
+def test_what_dataclasses_write_does_not_ask_which_tensor_a_branch_chose() -> None:
+    fast = monograph.compile(in_a_dataclass, backend="reference")
+    with torch.no_grad():
+        for sign in (1, -1):
+            x, y = torch.ones(3) * sign, torch.ones(3)
+            assert torch.equal(fast(x, y), in_a_dataclass(x, y))
+    assert len(dispatcher_of(fast).entries) == 1
