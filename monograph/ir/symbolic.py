@@ -551,9 +551,9 @@ def free_symbols(dim: Dim) -> frozenset[str]:
 
 
 def divisors(dim: Dim) -> frozenset[str]:
-    """Names of the symbols in what `dim` divides by."""
+    """Names of the symbols that `dim` divides others by."""
     if isinstance(dim, _Pair):
-        return divisors(dim.left) | free_symbols(dim.right)
+        return divisors(dim.left) | divisors(dim.right) | free_symbols(dim.right) - free_symbols(dim.left)
     parts = dim.args if isinstance(dim, _Many) else [
         atom for monomial, _ in dim.terms for atom in monomial] if isinstance(dim, Sum) else []
     return frozenset[str]().union(*map(divisors, parts))

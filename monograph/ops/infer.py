@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -259,7 +259,7 @@ def _dims(operands: Any, attributes: Mapping[str, Attribute]) -> Iterator[Dim]:
 
 # Far apart and of different remainders, so that a fit that holds on all of them is no accident. Even, for halves.
 PROBES = (12, 38, 138)
-SMALL = 5        # what is divided by
+NEAR = 5        # below it are the steps of small sizes
 
 
 def _fitted(
@@ -285,14 +285,24 @@ def _fitted(
 
 
 def environments(symbols: Mapping[str, symbolic.Symbol], dims: Iterable[Dim] = ()) -> list[dict[str, int]]:
-    """Several assignments within the symbols' ranges; the first is the base, then each symbol moves alone. What the
-    `dims` divide by is small, so that quotients move as well."""
-    divisors = {name for dim in dims for name in symbolic.divisors(dim)}
+    """Several assignments within the symbols' ranges; the first is the base, then each symbol moves alone. All `dims`
+    are of several sizes in them, if they can be: where one is a quotient or has a limit, some symbols are small."""
+    asked = [dim for dim in dims if isinstance(dim, Expr)]
+    divisors = frozenset[str]().union(*map(symbolic.divisors, asked))
+    made: list[dict[str, int]] = []
+    for small in ((), divisors, symbols):
+        made = _assignments(symbols, small)
+        if all(len({symbolic.evaluate(dim, env) for env in made}) > 1 for dim in asked):
+            return made
+    return _assignments(symbols, ())
+
+
+def _assignments(symbols: Mapping[str, symbolic.Symbol], small: Collection[str]) -> list[dict[str, int]]:
     names = sorted(symbols)
 
     def value(name: str, probe: int, times: int) -> int:
         low, high = max(symbols[name].lo, 2), symbols[name].hi
-        step = probe % SMALL if name in divisors else probe * times
+        step = probe % NEAR if name in small else probe * times
         return low + step if high is None else low + step % max(high - low + 1, 1)
 
     base = {name: value(name, PROBES[0], i) for i, name in enumerate(names, 1)}

@@ -62,6 +62,8 @@ def test_symbolic_shapes():
 def test_sizes_that_are_quotients_are_no_accident_of_the_examples():
     f32, n = torch.float32, Symbol("n", 1)
     assert infer("aten.view.default", tensor(f32, (n // t) * t, 2), (1, (n // t) * t, 1, 2)) == "f32[1, (n//t)*t, 1, 2]"
+    assert infer("aten.unsqueeze.default", tensor(f32, n // 2 * (n // (n // 2)), 4), 0) == "f32[1, (n//(n//2))*(n//2), 4]"
+    assert infer("aten.unsqueeze.default", tensor(f32, 5, minimum(n, 5)), 0) == "f32[1, 5, min(5, n)]"
     assert infer("aten.neg.default", tensor(f32, n // t // 4)) == "f32[(n//t)//4]"
     assert infer("aten.view.default", tensor(f32, (-n) % 8, 3), ((-n) % 8, 3, 1)) == "f32[(7*n)%8, 3, 1]"
 
@@ -69,7 +71,7 @@ def test_sizes_that_are_quotients_are_no_accident_of_the_examples():
 def test_a_size_that_is_one_number_for_all_examples_is_refused():
     n = Symbol("n", 1)
     with pytest.raises(UnsupportedError, match="cannot be told"):
-        infer("aten.unsqueeze.default", tensor(torch.float32, 5, minimum(n, 5)), 0)
+        infer("aten.unsqueeze.default", tensor(torch.float32, 2, minimum(n, 2)), 0)
 
 
 def test_a_size_that_depends_on_values_is_refused():
