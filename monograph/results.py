@@ -273,7 +273,7 @@ def _tree(text: Text, tree: Any, names: list[str]) -> str:
     """Text that builds the result: a `capture.tree.Tree`, whose leaves are all plain in most cases."""
     if tree is None:
         return names[0]
-    if tree.parts is None:
+    if tree.replica is None:
         return _containers(text, tree.spec, iter(names))
     return f"{text.name(tree)}.unflatten([{', '.join(names)}])"
 

@@ -169,6 +169,8 @@ class Asking:
         if not self.plan.read_numbers:
             outline.ask(self)                  # type: ignore[arg-type]
             raise Numbers
+        if (site := self.memory.statement(self.memory.read(self.lift(tensor)))) is not None:
+            raise Unmergeable("a number that a branch or loop gives is a key", site)
         return self.ask(tensor)
 
     def wrap(self, tensor: torch.Tensor) -> TracedNumber:

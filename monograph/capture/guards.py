@@ -116,7 +116,7 @@ def brief(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"{type(value).__name__}{list(value.shape) if compat.is_plain(value) else ''}"
     if isinstance(value, (int, float, str, tuple, type(None), torch.dtype, torch.device, _Absent)):
-        text = repr(value)
+        text = f"({', '.join(map(brief, value))})" if type(value) is tuple else repr(value)
         return text if len(text) <= 60 else text[:57] + "..."
     name = getattr(value, "__qualname__", None)
     return name if isinstance(name, str) else f"<{type(value).__name__}>"

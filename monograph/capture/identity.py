@@ -195,7 +195,7 @@ class Identities:
             with compat.plain_torch():
                 fake = self.tracer.fresh((), (), torch.bool)
             self.tracer.add_result(fake, found)
-            return self.tracer.wrap(fake)
+            return self.tracer.item(fake)
 
     def seeker(self, function: Any) -> Any:
         """What to call in place of a function that may look for an object."""

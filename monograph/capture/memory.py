@@ -110,6 +110,20 @@ class Memory:
         """The present value of a tensor."""
         return self.read_layout(self.of(tensor), Layout.of(tensor))
 
+    def statement(self, value: Value) -> Any:
+        """The branch or loop that `value` comes from, at once or by way of other values; None where none is."""
+        pending, seen = [value], set()
+        while pending:
+            node = pending.pop().node
+            if node is None or id(node) in seen:
+                continue
+            seen.add(id(node))
+            for region in node.regions:
+                if (site := self.sites.get(id(region))) is not None:
+                    return site
+            pending += node.inputs
+        return None
+
     def read_layout(self, storage: Storage, layout: Layout) -> Value:
         if storage.scope is not None and storage.scope not in self.scopes:
             raise Unmergeable("a tensor made in one branch or iteration is used outside of it",

@@ -99,10 +99,12 @@ class ReadSet:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if exc[0] is not None:               # what the backward wrote so far
-            self.journal.rollback()
-        self.hooks.uninstall()
-        LOCK.release()
+        try:
+            if exc[0] is not None:           # what the backward wrote so far
+                self.journal.rollback()
+        finally:
+            self.hooks.uninstall()
+            LOCK.release()
 
     def watch(self, tracer: Any) -> None:
         """Let a trace's branches see the containers met so far, and whether something was said."""

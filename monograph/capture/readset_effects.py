@@ -12,6 +12,7 @@ path. Within a trace the arguments are copies made by tree_unflatten; everything
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
 from collections import OrderedDict
@@ -22,7 +23,7 @@ import torch
 
 from monograph.capture.guards import brief
 from monograph.capture.readset import ReadSet
-from monograph.capture.readset_journal import Change, content, put, unchanged
+from monograph.capture.readset_journal import ORDER, Change, Keys, content, put, unchanged
 from monograph.capture.regions.errors import unwind
 
 __all__ = ["Traced"]
@@ -49,24 +50,24 @@ class Traced:
         self.reads.written.clear()
         before = [(path, container, content(container)) for path, container in containers((args, kwargs))]
         handled = sys.exc_info()[1]
-        try:
-            result = self.function(*args, **kwargs)
-            self.lazy = isinstance(result, types.GeneratorType) and not self.reads.existed(result)
-            if self.lazy:
-                result = list(result)
-            self.changes = self.reads.journal.changes()
-            self.reads.settle(self.changes)
-            self.said = len(self.reads.messages)
-            ends = self.reads.hooks.outside.of_torch.ends()
-            self.drawn = [generator for generator, _ in ends]
-        except BaseException as error:
-            unwind(error, handled)           # what generators write when they end is put back too
-            raise
-        finally:
-            self.reads.journal.rollback()
-            self.reads.hooks.outside.of_torch.restore()
-            self.reads.mutables.take_back()
-            self.reads.hooks.outside.take_back()
+        with contextlib.ExitStack() as put_back:           # all of it, whatever comes of the rest
+            put_back.callback(self.reads.hooks.outside.take_back)
+            put_back.callback(self.reads.mutables.take_back)
+            put_back.callback(self.reads.hooks.outside.of_torch.restore)
+            put_back.callback(self.reads.journal.rollback)
+            try:
+                result = self.function(*args, **kwargs)
+                self.lazy = isinstance(result, types.GeneratorType) and not self.reads.existed(result)
+                if self.lazy:
+                    result = list(result)
+                self.changes = self.reads.journal.changes()
+                self.reads.settle(self.changes)
+                self.said = len(self.reads.messages)
+                ends = self.reads.hooks.outside.of_torch.ends()
+                self.drawn = [generator for generator, _ in ends]
+            except BaseException as error:
+                unwind(error, handled)       # what generators write when they end is put back too
+                raise
         self.reads.hooks.outside.check()
         self.reads.mutables.check()
         self.argument_changes = []
@@ -77,7 +78,7 @@ class Traced:
                 refill(container, old)
         if not (self.changes or self.argument_changes or self.reads.messages or ends):
             return result
-        return [result, [change.after for change in self.changes], [after for _, after in self.argument_changes],
+        return [result, [_outcome(change) for change in self.changes], [after for _, after in self.argument_changes],
                 [message.values for message in self.reads.messages], [state for _, state in ends]]
 
     @property
@@ -88,7 +89,7 @@ class Traced:
         """`replay(outcome, leaves, args, kwargs)` makes the writes again and returns the user's result.
 
         `objects`: containers, by id, of which the one at that place of `leaves` is written."""
-        places = [(objects.get(id(change.container)), change.container, change.key) for change in self.changes]
+        places = [(objects.get(id(change.container)), change) for change in self.changes]
         paths = [path for path, _ in self.argument_changes]
         lazy, messages, drawn = self.lazy, tuple(self.reads.messages), tuple(self.drawn)
         writes = bool(places or paths or messages or drawn)
@@ -103,8 +104,9 @@ class Traced:
                     message.say(said)
                 if message.once:
                     told.add(number)
-            for (leaf, container, key), value in zip(places, values):
-                put(container if leaf is None else leaves[leaf], key, value)
+            for (leaf, change), value in zip(places, values):
+                key, value = (change.key, value) if _has_plain_key(change) else value
+                put(change.container if leaf is None else leaves[leaf], key, Keys(value) if key is ORDER else value)
             for path, value in zip(paths, arguments):
                 refill(find((args, kwargs), path), value)
             return (entry for entry in result) if lazy else result
@@ -113,6 +115,16 @@ class Traced:
 
     def describe(self) -> list[str]:
         return [f"{change.path}: {brief(change.before)} -> {brief(change.after)}" for change in self.changes]
+
+
+def _has_plain_key(change: Change) -> bool:
+    return isinstance(change.key, (str, int, type(None))) or change.key is ORDER
+
+
+def _outcome(change: Change) -> Any:
+    """What a call leaves in place of `change.before`: with the key, where the call may make it."""
+    after = change.after.keys if change.key is ORDER else change.after
+    return after if _has_plain_key(change) else (change.key, after)
 
 
 def containers(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

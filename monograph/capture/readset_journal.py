@@ -17,10 +17,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from monograph.capture.guards import ABSENT, same
+from monograph.capture.guards import ABSENT, brief, same
 from monograph.capture.readset_code import is_user_class
 
-__all__ = ["Change", "Journal", "content", "put", "read_slot", "slots", "unchanged"]
+__all__ = ["ORDER", "Change", "Journal", "Keys", "content", "put", "read_slot", "slots", "unchanged"]
 
 
 ORDER = object()
@@ -106,7 +106,8 @@ class Journal:
                 for key in {**before, **now}:
                     was, value = before.get(key, ABSENT), now.get(key, ABSENT)
                     if was is not value and not same(was, value):
-                        found.append(Change(container, key, was, value, f"{path}.{key}"))
+                        name = key if isinstance(key, str) else brief(key)
+                        found.append(Change(container, key, was, value, f"{path}.{name}"))
                 kept = [key for key in before if key in now]
                 if [*kept, *(key for key in now if key not in before)] != list(now):
                     then, order = Keys(tuple(before)), Keys(tuple(now))

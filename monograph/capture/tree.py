@@ -1,87 +1,41 @@
 """Results in their own types.
 
-    Tree ::= TreeSpec, and for leaves that are objects holding tensors: class, Tree of the attributes
-                      and for tensors of a class of their own, or with attributes: class, Tree of the attributes
+    Tree ::= TreeSpec        containers that torch's pytree opens, each there once: tuples, dicts, ModelOutputs
+           | Replica         any other objects around the leaves
 
-torch's pytree opens tuples, dicts, namedtuples and what is registered (transformers' ModelOutput);
-any other object that holds traced tensors, a dataclass or a cache, is opened through its attributes
-and made again from them. What was there before the trace (a list of the model's, a cache that the user passed) is
-itself.
+What was there before the trace (a list of the model's, a cache that the user passed) is itself.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from monograph import compat
 from monograph.capture.arrays import TracedArray
-from monograph.capture.classes import attributes_of, class_of
 from monograph.capture.dims import SYMBOLIC
+from monograph.capture.replica import ATOMS, Replica, Within, is_container, is_dressed, is_size
 
 __all__ = ["Tree", "flatten", "holds", "is_size", "opened"]
 
 DEEPEST = 6
-PLAIN = (int, float, bool, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size, type)
-
-
-@dataclass
-class Part:
-    """How one pytree leaf is made of `count` leaves of ours; `same` when it is an object made already."""
-
-    count: int
-    cls: Any = None
-    tree: Tree | None = None
-    same: int | None = None
-    convert: Callable[[Any], Any] | None = None      # what a caller gets in place of the leaf
-    is_tensor: bool = False                          # of class `cls`, with the attributes in `tree`
+PLAIN = (int, float, bool, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
 
 
 @dataclass
 class Tree:
-    """`unflatten(leaves)` builds the result."""
+    """`unflatten(leaves)` builds the result. `spec`: containers around the leaves; else `replica`."""
 
-    spec: Any
-    parts: list[Part] | None = None          # None: every leaf is itself
-    made: list[Any] = field(default_factory=list)
+    spec: Any = None
+    replica: Replica | None = None
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
-        if self.parts is None:
-            return pytree.tree_unflatten(list(leaves), self.spec)
-        return self._build(iter(leaves), [])
-
-    def _build(self, leaves: Iterator[Any], made: list[Any]) -> Any:
-        values = []
-        for part in self.parts or ():
-            if part.same is not None:
-                values.append(made[part.same])
-            elif part.convert is not None:
-                values.append(part.convert(next(leaves)))
-            elif part.tree is None:
-                values.append(next(leaves))
-            elif part.is_tensor:
-                tensor = next(leaves)
-                tensor = tensor if type(tensor) is part.cls else tensor.as_subclass(part.cls)
-                made.append(tensor)
-                vars(tensor).update(part.tree._build(leaves, made))
-                values.append(tensor)
-            else:
-                instance = part.cls.__new__(part.cls)
-                made.append(instance)
-                attributes, content = part.tree._build(leaves, made)
-                vars(instance).update(attributes)
-                _fill(instance, content)
-                values.append(instance)
-        return pytree.tree_unflatten(values, self.spec)
-
-
-def is_size(value: Any) -> bool:
-    return type(value) is torch.Size
+        if self.replica is not None:
+            return self.replica.unflatten(leaves)
+        return pytree.tree_unflatten(list(leaves), self.spec)
 
 
 def opened(value: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], pytree.TreeSpec]:
@@ -96,73 +50,38 @@ def opened(value: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], pytre
 def flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[Any], bool] = lambda value: False,
             ) -> tuple[list[Any], Tree]:
     """The leaves of a result and the tree to build it again. `existed`: whether an object was there before."""
-    leaves: list[Any] = []
-    made: list[Any] = []
-    tree = _flatten(result, is_traced, existed, leaves, made)
-    if not made and all(part.convert is None for part in tree.parts or ()):
-        tree.parts = None
-    return leaves, tree
+    within = Within(is_traced, existed)
+    containers: set[int] = set()
+    is_plain = True
+
+    def is_leaf(value: Any) -> bool:
+        nonlocal is_plain
+        if type(value) in ATOMS:
+            return False
+        if is_size(value) or existed(value):
+            return True
+        if type(value) in pytree.SUPPORTED_NODES and value != ():
+            if id(value) in containers:            # perhaps within itself
+                is_plain = False
+                return True
+            is_plain &= not (isinstance(value, dict) and any(map(within.reaches, value)))
+            containers.add(id(value))
+        return False
+
+    leaves, spec = opened(result, is_leaf)
+    if is_plain and not any(_is_object(leaf, within) for leaf in leaves):
+        return leaves, Tree(spec)
+    leaves, replica = Replica.of(result, within)
+    return leaves, Tree(replica=replica)
 
 
-def _flatten(result: Any, is_traced: Callable[[Any], bool], existed: Callable[[Any], bool], leaves: list[Any],
-             made: list[Any]) -> Tree:
-    # A size is a leaf: pytree would make a tuple of it.
-    entries, spec = opened(result, lambda value: is_size(value) or existed(value))
-    parts: list[Part] = []
-    for entry in entries:
-        if type(entry) is TracedArray:
-            leaves.append(entry.tensor)
-            parts.append(Part(1, convert=_as_number if entry.scalar else _as_array))
-            continue
-        dressed = _is_dressed(entry, existed)
-        if not dressed and (isinstance(entry, (torch.Tensor, *PLAIN, *SYMBOLIC)) or existed(entry)
-                            or not _holds(entry, is_traced, 0)):
-            leaves.append(entry)
-            parts.append(Part(1))
-            continue
-        known = next((i for i, other in enumerate(made) if other is entry), None)
-        if known is not None:
-            parts.append(Part(0, same=known))
-            continue
-        made.append(entry)
-        before = len(leaves)
-        if dressed:
-            leaves.append(entry)
-        inside = attributes_of(entry) if dressed else (dict(vars(entry)), _content(entry))
-        inner = _flatten(inside, is_traced, existed, leaves, made)
-        kind = class_of(entry) if dressed else type(entry)
-        parts.append(Part(len(leaves) - before, kind, inner, is_tensor=dressed))
-    return Tree(spec, parts)
-
-
-def _is_dressed(entry: Any, existed: Callable[[Any], bool]) -> bool:
-    """Whether it is a tensor of the program's that has a class of its own or attributes."""
-    return isinstance(entry, compat.FakeTensor) and not existed(entry) and (
-        class_of(entry) not in compat.PLAIN_TENSORS or bool(attributes_of(entry)))
-
-
-def _as_array(tensor: torch.Tensor) -> Any:
-    return tensor.detach().numpy()
-
-
-def _as_number(tensor: torch.Tensor) -> Any:
-    return tensor.detach().numpy()[()]
-
-
-def _content(entry: Any) -> Any:
-    """What a subclass of dict or list holds besides its attributes, without running its code."""
-    if isinstance(entry, dict):
-        return dict(dict.items(entry))
-    return list(list.__iter__(entry)) if isinstance(entry, list) else None
-
-
-def _fill(instance: Any, content: Any) -> None:
-    if isinstance(content, dict):
-        kind = OrderedDict if isinstance(instance, OrderedDict) else dict
-        for key, value in content.items():
-            kind.__setitem__(instance, key, value)
-    elif isinstance(content, list):
-        list.extend(instance, content)
+def _is_object(leaf: Any, within: Within) -> bool:
+    """Whether a leaf of pytree's is to be made again around leaves of its own, or turned into something else."""
+    if type(leaf) is TracedArray:
+        return True
+    if isinstance(leaf, (torch.Tensor, *PLAIN, *SYMBOLIC)) or within.is_leaf(leaf):
+        return is_dressed(leaf) and not within.existed(leaf)
+    return not within.existed(leaf) and (is_container(leaf) or within.reaches(leaf))
 
 
 def holds(value: Any, is_traced: Callable[[Any], bool]) -> bool:

@@ -78,7 +78,7 @@ def _bool(operators: RegionOperators, *args: Any) -> Any:
     if len(args) != 1:
         return bool(*args)
     decided = operators.decide(args[0])
-    return operators.tracer.wrap(decided) if isinstance(decided, torch.Tensor) else decided
+    return operators.tracer.item(decided) if isinstance(decided, torch.Tensor) else decided
 
 
 def _len(operators: RegionOperators, value: Any) -> Any:

@@ -190,7 +190,7 @@ class RegionOperators(Operators):
         if isinstance(decided, bool):
             return not decided
         with torch._C.DisableTorchFunction(), torch.no_grad():
-            return self.tracer.wrap(torch.logical_not(decided))
+            return self.tracer.item(torch.logical_not(decided))
 
     def choose(self, test: Any, then: Thunk, otherwise: Thunk) -> Any:
         decided = self.decide(test)
@@ -215,7 +215,7 @@ class RegionOperators(Operators):
                     return True
             return found
         if isinstance(container, torch.Tensor):
-            return self.tracer.wrap((container == item).any())
+            return self.tracer.item((container == item).any())
         return item in container
 
     def equal(self, left: Any, right: Any) -> Any:
