@@ -8,6 +8,7 @@ Its layout has a symbolic offset, its step is a select whose index is a value:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -69,9 +70,9 @@ def select(tracer: Tracer, x: torch.Tensor, dim: int, index: torch.Tensor, site:
     return fake
 
 
-def site_of(tracer: Tracer, layout: Layout) -> Any:
-    """The expression that put a view at an unknown place; None where no index did."""
-    names = free_symbols(key_of(layout.offset))
+def site_of(tracer: Tracer, layout: Layout, known: Collection[str] = ()) -> Any:
+    """The expression that put a view at an unknown place; None where no index but those behind `known` symbols did."""
+    names = free_symbols(key_of(layout.offset)).difference(known)
     return next((site for name, site in tracer.index_sites.items() if name in names), None)
 
 

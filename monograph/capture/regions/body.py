@@ -17,6 +17,8 @@ import torch
 from monograph import compat
 from monograph.capture import blame
 from monograph.capture.convert.operators import State
+from monograph.capture.dynamic import site_of
+from monograph.capture.layout import Layout
 from monograph.capture.regions.errors import Unmergeable, swallowed
 from monograph.capture.regions.gradient import refuse_unseen
 from monograph.capture.regions.objects import Objects
@@ -58,6 +60,7 @@ class Start:
         self.messages = tracer.count_messages()
         self.draws = dict(tracer.draws.known)
         self.local = set(tracer.sizes.local)
+        self.places = set(tracer.index_sites)
         self.bodies: list[Body] = []
 
     def __enter__(self) -> Start:
@@ -161,6 +164,12 @@ class Start:
         inside = self.tracer.sizes.local - self.local
         if inside and not inside.isdisjoint(symbols):
             raise Unmergeable("the size of what a branch or loop leaves depends on values in it")
+
+    def refuse_place(self, layout: Layout) -> None:
+        """Unmergeable where what is seen outside lies at a place that only the bodies of this statement know."""
+        site = site_of(self.tracer, layout, self.places)
+        if site is not None:
+            raise Unmergeable("a branch or loop leaves a view at a place that only the run knows", site)
 
     def is_fresh(self, tensor: torch.Tensor) -> bool:
         """Whether the storage of a tensor was made by one of the bodies."""

@@ -156,6 +156,7 @@ class Merge:
             return leaf
         key, layout = self._where(leaf)
         if not self.exports.is_fresh(key, side):
+            self.start.refuse_place(layout)
             return leaf
         known = self.made.get((id(leaf), id(None)))
         if known is None:

@@ -64,6 +64,24 @@ def read_after_branch(x, k):
     return row * 2, x * 1
 
 
+def returned_on_one_path(x, k):
+    y, left = x * 2, 0
+    if k > 0:
+        if k > 1:
+            return y[k % 4]
+        left = 1
+    return x + left
+
+
+def kept_on_one_path(x, k):
+    y, rows = x * 2, {}
+    if k > 1:
+        rows["k"] = y[k % 4]
+    if "k" in rows:
+        rows["k"].zero_()
+    return y
+
+
 def outcome(function: Any, k: int) -> Any:
     x = X.clone()
     try:
@@ -77,7 +95,8 @@ def outcome(function: Any, k: int) -> Any:
 
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
 @pytest.mark.parametrize("function", [read, written_in_loop, summed_in_loop, view_in_branch, view, view_and_base,
-                                      written_after_branch, read_after_branch])
+                                      written_after_branch, read_after_branch, returned_on_one_path,
+                                      kept_on_one_path])
 def test_places(function: Any, backend: str) -> None:
     fast = monograph.compile(function, backend=backend)
     with torch.no_grad():
