@@ -62,7 +62,8 @@ def test_symbolic_shapes():
 def test_sizes_that_are_quotients_are_no_accident_of_the_examples():
     f32, n = torch.float32, Symbol("n", 1)
     assert infer("aten.view.default", tensor(f32, (n // t) * t, 2), (1, (n // t) * t, 1, 2)) == "f32[1, (n//t)*t, 1, 2]"
-    assert infer("aten.unsqueeze.default", tensor(f32, n // 2 * (n // (n // 2)), 4), 0) == "f32[1, (n//(n//2))*(n//2), 4]"
+    halves = n // 2 * (n // (n // 2))
+    assert infer("aten.unsqueeze.default", tensor(f32, halves, 4), 0) == "f32[1, (n//(n//2))*(n//2), 4]"
     assert infer("aten.unsqueeze.default", tensor(f32, 5, minimum(n, 5)), 0) == "f32[1, 5, min(5, n)]"
     assert infer("aten.neg.default", tensor(f32, n // t // 4)) == "f32[(n//t)//4]"
     assert infer("aten.view.default", tensor(f32, (-n) % 8, 3), ((-n) % 8, 3, 1)) == "f32[(7*n)%8, 3, 1]"
