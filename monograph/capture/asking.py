@@ -26,6 +26,7 @@ from monograph.capture.memory import Memory
 from monograph.capture.number import DTYPES, TracedNumber, kind_of
 from monograph.capture.paths import Paths
 from monograph.capture.recorder import Recorder
+from monograph.capture.regions.cases import Entries
 from monograph.capture.regions.errors import Asked, Numbers, Unmergeable
 from monograph.capture.symbols import Sizes
 from monograph.ir.graph import Graph, Value
@@ -52,6 +53,7 @@ class Asking:
 
     def __init__(self) -> None:
         super().__init__()
+        self.entries_of_loops = Entries(weakref.proxy(self), set())
         self.paths = Paths(self)                      # type: ignore[arg-type]
         self.identities = Identities(weakref.proxy(self))
         self.plan: Any = None                                        # the driver's: what earlier attempts have taught
@@ -133,6 +135,7 @@ class Asking:
                         raise Asked(frame.f_code, error)
                 else:
                     outline.ask(self, tensor.dtype is torch.bool and tensor.numel() == 1)      # type: ignore[arg-type]
+                    self.entries_of_loops.ask(self.memory.read(tensor))
                     if not can_read:
                         raise error
                 found = self.paths.read(tensor)
@@ -164,6 +167,7 @@ class Asking:
         """The number in `tensor`, for code with which nothing can stand for it: other attempts read all numbers."""
         if self.plan is None or self.known(tensor) is not None:
             return self.ask(tensor)
+        self.entries_of_loops.ask(self.memory.read(tensor))
         if self.in_region:
             raise Unmergeable("a traced number is a key")
         if not self.plan.read_numbers:

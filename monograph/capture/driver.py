@@ -37,6 +37,7 @@ from monograph.capture.plain_ints import plain_ints
 from monograph.capture.regions.errors import (
     Again,
     Asked,
+    Cases,
     Fork,
     Numbers,
     Outline,
@@ -99,6 +100,8 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                 plan.read_numbers = True
             except Seen:
                 pass
+            except Cases as loop:
+                plan.split.add(loop.site)
             except Whole as hook:
                 plan.whole.add(hook.number)
             except Fork as fork:
@@ -131,6 +134,7 @@ class _Plan:
     request: Request                                    # sizes that are symbols
     flat: set[int] = field(default_factory=set)         # real storages that must be flat bases
     forks: dict[Any, int] = field(default_factory=dict)       # statements that take the path of this call
+    split: set[Any] = field(default_factory=set)        # loops whose bodies are traced once per number
     whole: set[int] = field(default_factory=set)        # hooks of the backward that are called whole
     exact: bool = False                                 # no object stands for several: statements that choose one fork
     read_numbers: bool = False                          # integers are read from this call
@@ -206,6 +210,7 @@ class _Attempt:
         self.tracer.absence = absence
         self.tracer.plan = plan
         self.tracer.identities.exact = plan.exact
+        self.tracer.entries_of_loops.split = plan.split
         self.tracer.backward_hooks = BackwardHooks(self.tracer, plan.whole)
         self.tracer.can_convert = plan.conversions.can_convert
         self.tracer.can_wait = plan.conversions.can_wait

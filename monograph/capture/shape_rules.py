@@ -69,7 +69,7 @@ def view(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     """torch's fake kernel asks which sizes are 1 to find strides that a tensor without gaps has anyway."""
     x, size = args[0], list(args[1])
     if not tracer.sizes.told or not any(map(tracer.sizes.is_told, (*x.shape, *size))) or size.count(-1) > 1 \
-            or Layout.of(x).key[1] != dims(contiguous_strides(x.shape)):
+            or Layout.of(x).at_zero().whole[1] != dims(contiguous_strides(x.shape)):
         return NotImplemented
     rest = math.prod(entry for entry in size if type(entry) is not int or entry != -1)
     with tracer.sizes.asserted():

@@ -12,7 +12,7 @@ import traceback
 from types import CodeType
 from typing import Any
 
-__all__ = ["Again", "Asked", "Fork", "Numbers", "Outline", "Seen", "Unmergeable", "Whole", "forget", "let_go",
+__all__ = ["Again", "Asked", "Cases", "Fork", "Numbers", "Outline", "Seen", "Unmergeable", "Whole", "forget", "let_go",
            "swallowed", "unwind"]
 
 
@@ -107,6 +107,14 @@ class Outline(Again):
         self.code = code
         self.why = why
         super().__init__(code.co_name)
+
+
+class Cases(Again):
+    """The body of the loop at `site` needs the number that its entry is: it is traced once per number."""
+
+    def __init__(self, site: Any) -> None:
+        self.site = site
+        super().__init__("a number of few values")
 
 
 class Fork(Again):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from monograph.capture import blame
 from monograph.capture.convert.operators import State
 from monograph.capture.counted import Collected, Counted
 from monograph.capture.dims import key_of
@@ -21,6 +22,7 @@ from monograph.capture.layout import Layout
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions.body import Start
 from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.regions.sometimes import OURS
 from monograph.ir import symbolic
 from monograph.ir.graph import Graph, Value
 from monograph.ir.types import TensorType
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from monograph.capture.regions.operators import RegionOperators
     from monograph.capture.tracer import Tracer
 
-__all__ = ["TracedRange", "collect", "counted", "peek", "run_counted", "run_stoppable"]
+__all__ = ["TracedRange", "collect", "counted", "peek", "run_body", "run_counted", "run_stoppable"]
 
 Thunk = Callable[[], Any]
 
@@ -58,19 +60,43 @@ def run_counted(operators: RegionOperators, items: Counted, assign: Callable[[An
     """`for target in items: body` as a loop over an index of our own."""
     index: list[Any] = [0]
     length = operators.tracer.traced(items.length)
+    site = blame.site("for")
 
     def put(values: tuple[Any, ...]) -> None:
         *variables, index[0] = values
         state.set(tuple(variables))
 
     def step() -> None:
-        assign(items.item(index[0]))
-        body()
+        run_body(operators, site, items.item(index[0]), assign, body, state)
         index[0] = index[0] + 1
 
     whole = State((*state.names, "$index"), lambda: (*state.get(), index[0]), put, state.read,
                   state.dead | {"$index"}, state.local)
     operators.while_(lambda: index[0] < length, step, whole, stop)
+
+
+def run_body(operators: RegionOperators, site: Any, entry: Any, assign: Callable[[Any], None], body: Thunk,
+             state: State) -> None:
+    """One iteration of the loop at `site`: as it is, or a branch for each number that the entry may be."""
+    entries = operators.tracer.entries_of_loops
+    number = entries.number(site, entry)
+    if number is None:
+        with entries.within(site, entry):
+            assign(entry)
+            body()
+        return
+
+    def run(values: range) -> None:
+        if len(values) == 1:
+            assign(number.known(values[0]))
+            body()
+            return
+        lower, upper = values[:len(values) // 2], values[len(values) // 2:]
+        operators.if_(number.number < upper[0], functools.partial(run, lower), functools.partial(run, upper), inside)
+
+    kept = frozenset(name for name in state.local if name.startswith(OURS))        # the test reads some
+    inside = State(state.names, state.get, state.set, state.read, state.local - kept)
+    run(number.values)
 
 
 def run_stoppable(operators: RegionOperators, items: Iterator[Any], assign: Callable[[Any], None], body: Thunk,
