@@ -95,7 +95,7 @@ def _replayed(run: Run) -> Run:
         except (MonographError, WrongPath, Replay):
             raise
         except Exception as error:      # whatever eager raises on such values
-            raise Replay(error) from error
+            raise Replay from error
 
     return replayed
 

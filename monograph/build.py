@@ -273,20 +273,17 @@ def _one_path(call: Call, outside: bool) -> Call:
 
 
 def _or_in_python(call: Call, function: Callable[..., Any], draws: bool) -> Call:
-    """A call that raises runs again in Python, which finds eager's words; the program has changed nothing yet, but
-    where it `draws` the generator."""
+    """A call that raises runs again in Python, which finds eager's words, or the handler of the user's that goes on
+    from there; the program has changed nothing yet, but where it `draws` the generator."""
     def or_in_python(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         state = torch.get_rng_state() if draws else None
         try:
             return call(leaves, args, kwargs)
-        except Replay as replay:
-            fault = replay.fault
+        except Replay:
+            pass
         if state is not None:
             torch.set_rng_state(state)
-        result = plainly(function, args, kwargs)
-        if fault is not None:
-            raise fault
-        return result
+        return plainly(function, args, kwargs)
 
     return or_in_python
 

@@ -136,13 +136,8 @@ class RaisesInBackward(Exception):
 
 
 class Replay(Exception):
-    """The program raises here, in words that only Python can find: the call runs there. Never leaves the package.
-
-    `fault`: what it raised; a call that goes well in Python raises this after all. None: then the call went well."""
-
-    def __init__(self, fault: Exception | None = None) -> None:
-        super().__init__()
-        self.fault = fault
+    """The program raises here: the call runs in Python, which finds the words, or goes on where the user's code catches
+    what is raised. Never leaves the package."""
 
 
 def exception_class(name: str) -> type[BaseException]:

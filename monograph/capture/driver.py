@@ -38,6 +38,7 @@ from monograph.capture.regions.errors import (
     Again,
     Asked,
     Cases,
+    Caught,
     Fork,
     Numbers,
     Outline,
@@ -98,6 +99,11 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                 plan.outline(found)
             except Numbers:
                 plan.read_numbers = True
+            except Caught:
+                if plan.numbers and not plan.read_numbers:
+                    plan.read_numbers = True
+                else:
+                    plan.know_better()
             except Seen:
                 pass
             except Cases as loop:

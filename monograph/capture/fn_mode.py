@@ -25,7 +25,7 @@ from monograph.capture.inputs import flat_like
 from monograph.capture.layout import Layout
 from monograph.capture.literals import BUILDERS, built
 from monograph.capture.number import TracedNumber, as_operands, number_dtype, takes_float
-from monograph.capture.regions.errors import Asked
+from monograph.capture.regions.errors import Asked, Caught
 from monograph.capture.size_arguments import SPLITS, as_sizes, assert_parts
 
 if TYPE_CHECKING:
@@ -69,7 +69,21 @@ class UserMode(TorchFunctionMode):
         self.tracer = tracer
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        try:
+            return self.call(func, types, args, kwargs or {})
+        except Exception as error:
+            self.raised(error)
+            raise
+
+    def raised(self, error: Exception) -> None:
+        """What torch raises on a number or size that the run decides is raised for this one: the trace may not go on
+        from a handler of the user's."""
+        plan, sizes = self.tracer.plan, self.tracer.sizes
+        stands = plan is not None and (bool(sizes.told) or (plan.numbers > 0 and not plan.read_numbers))
+        if stands and not isinstance(error, (AttributeError, errors.MonographError)) and blame.may_be_caught():
+            raise Caught from error
+
+    def call(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         kinds = classes.overriding(types)
         if kinds:
             with self:
@@ -79,7 +93,7 @@ class UserMode(TorchFunctionMode):
             kwargs = {name: value for name, value in kwargs.items() if name != "generator"}
             if not isinstance(generator, DefaultGenerator) and generator is not REAL:
                 with self.tracer.generators.drawing(self.tracer, generator):
-                    return self.__torch_function__(func, types, args, kwargs)
+                    return self.call(func, types, args, kwargs)
         if func is Tensor.__deepcopy__ and isinstance(args[0], compat.FakeTensor) and not args[0].requires_grad:
             return self.deep_copy(*args)
         if func is Tensor.__format__ and isinstance(args[0], compat.FakeTensor) and not args[0].dim():

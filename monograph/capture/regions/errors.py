@@ -12,8 +12,8 @@ import traceback
 from types import CodeType
 from typing import Any
 
-__all__ = ["Again", "Asked", "Cases", "Fork", "Numbers", "Outline", "Seen", "Unmergeable", "Whole", "forget", "let_go",
-           "swallowed", "unwind"]
+__all__ = ["Again", "Asked", "Cases", "Caught", "Fork", "Numbers", "Outline", "Seen", "Unmergeable", "Whole", "forget",
+           "let_go", "swallowed", "unwind"]
 
 
 class _Pending(threading.local):
@@ -90,6 +90,13 @@ class Numbers(Again):
 
     def __init__(self) -> None:
         super().__init__("a number is a key")
+
+
+class Caught(Again):
+    """Torch raised on a number or size of this call, where a handler of the user's may catch it."""
+
+    def __init__(self) -> None:
+        super().__init__("an error that may be caught")
 
 
 class Whole(Again):
