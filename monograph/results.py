@@ -63,7 +63,7 @@ def finisher(captured: Captured) -> Finish:
     """The whole epilogue of one captured function."""
     text = Text()
     names = _results(text, captured)
-    text.lines.append(f"return {_tree(text, captured.boundary.tree, names)}")
+    text.lines.append(f"return {_tree(text, captured.boundary.tree, names[:captured.boundary.shown])}")
     return text.function("finish", "inputs, outputs, leaves", guarded=False)
 
 
@@ -76,29 +76,40 @@ def placer(captured: Captured) -> Finish:
 
 
 def hander(captured: Captured, chosen: Mapping[int, Choice]) -> Callable[..., None]:
-    """`hand(results, inputs, outputs, leaves)`: results that are the caller's tensors in this call, or views of them,
-    take their places. They are made where autograd listens."""
+    """`hand(results, inputs, outputs, leaves)`: what the program wrote to under autograd gets its content and its
+    history; results that are the caller's tensors in this call, or views of them, take their places. They are made
+    where autograd listens."""
     text = Text()
+    boundary = captured.boundary
+    for input, result in boundary.rewritten.items():
+        text.lines.append(f"{text.name(write_followed)}({itself(text, captured.bindings[input])}, results[{result}])")
+    text.lines += _requirements(text, captured)
     text.lines += [f"{name} = {place}" for name, place in symbols_told(captured).items()]
     views: set[str] = set()
+
+    def view(result: InputView, condition: str) -> str:          # one object, however often the result has it
+        name, made = f"view{result.object}", _expression(text, result, captured)
+        if name not in views:
+            text.lines.append(f"{name} = None")
+            views.add(name)
+        text.lines.append(f"{condition}{name} = {made} if {name} is None else {name}")
+        return name
+
+    for number, result in enumerate(boundary.results):
+        if isinstance(result, InputView) and result.input in boundary.rewritten:
+            text.lines.append(f"results[{number}] = {view(result, '')}")
     for number, choice in chosen.items():
         for output, other in reversed(choice.alternatives):
-            made = _expression(text, other, captured)
-            if isinstance(other, InputView):         # one object, however often the result has it
-                name = f"view{other.object}"
-                if name not in views:
-                    text.lines.append(f"{name} = None")
-                    views.add(name)
-                text.lines.append(f"if outputs[{output}]: {name} = {made} if {name} is None else {name}")
-                made = name
-            text.lines.append(f"if outputs[{output}]: results[{number}] = {made}")
+            condition = f"if outputs[{output}]: "
+            made = view(other, condition) if isinstance(other, InputView) else _expression(text, other, captured)
+            text.lines.append(f"{condition}results[{number}] = {made}")
     return text.function("hand", "results, inputs, outputs, leaves", guarded=False)
 
 
 def gatherer(captured: Captured) -> Callable[[Sequence[Any]], Any]:
     """From the list of results to the user's containers."""
     text = Text()
-    names = [f"results[{i}]" for i in range(len(captured.boundary.results))]
+    names = [f"results[{i}]" for i in range(captured.boundary.shown)]
     text.lines.append(f"return {_tree(text, captured.boundary.tree, names)}")
     return text.function("gather", "results", guarded=False)
 
@@ -107,6 +118,8 @@ def _results(text: Text, captured: Captured) -> list[str]:
     boundary = captured.boundary
     text.lines += [f"{name} = {place}" for name, place in symbols_told(captured).items()]
     for write in boundary.writes:
+        if write.result is not None and captured.joint is not None:
+            continue                          # it is made where autograd listens
         if write.grown:
             target = itself(text, captured.bindings[write.input])
             text.lines.append(f"{text.name(write_grown)}({target}, outputs[{write.output}])")
@@ -115,8 +128,16 @@ def _results(text: Text, captured: Captured) -> list[str]:
     for move in boundary.relayouts:
         target = itself(text, captured.bindings[move.input])
         text.lines.append(f"{text.name(relayout)}({target}, {_place(text, move.place, captured)})")
+    if captured.joint is None:
+        text.lines += _requirements(text, captured)
     made: dict[tuple[type, int], str] = {}
     return [_name(text, result, captured, made) for result in boundary.results]
+
+
+def _requirements(text: Text, captured: Captured) -> list[str]:
+    """What inputs are after the call, where they start or cease to require grad."""
+    return [f"{text.name(require_grad)}({itself(text, captured.bindings[require.input])}, {require.requires})"
+            for require in captured.boundary.requires]
 
 
 def symbols_told(captured: Captured) -> dict[str, Told]:
@@ -250,6 +271,21 @@ def write_back(target: torch.Tensor, value: torch.Tensor) -> None:
     """`value` becomes the content of `target`, whose version counter moves as after any in-place operation."""
     with torch.no_grad():
         target.copy_(value)
+
+
+def write_followed(target: torch.Tensor, value: torch.Tensor) -> None:
+    """`value` becomes the content of `target`, and its history the target's."""
+    if target.requires_grad and not value.requires_grad:      # the program cut its history
+        target.detach_()
+    target.copy_(value)
+
+
+def require_grad(tensor: torch.Tensor, requires: bool) -> None:
+    """As by `requires_grad_()` of a leaf, `detach_()` of any other."""
+    if tensor.is_leaf:
+        tensor.requires_grad_(requires)
+    else:
+        tensor.detach_()
 
 
 def write_grown(target: torch.Tensor, value: torch.Tensor) -> None:

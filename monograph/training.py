@@ -10,7 +10,8 @@ Where gradients are to be differentiated again (`create_graph`), `monograph.seco
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,6 +50,7 @@ class Plan:
     differentiable: list[int]                 # results that require grad, in order
     on_path: dict[int, int]                   # result that requires grad on some path only -> output that tells
     written: set[int]
+    starting: list[int]                       # inputs that start to require grad
     weights: list[Any]                        # per forward input: the tensor, None for an argument
     symbols: dict[str, Told]                  # what tells the symbols of results and tangents
     again: Again
@@ -142,6 +144,7 @@ def differentiable(
                 [_bits(joint.origins[number], order) for number in sorted(joint.gradients)]
                 + [_bits(joint.leaf_origins[number], order) for number in leaves + kept],
                 order, joint.on_path, written,
+                [require.input for require in captured.boundary.requires if require.requires],
                 [b.tensor for b in captured.bindings if b.kind != "tangent"],
                 symbols_told(captured), again)
 
@@ -154,7 +157,8 @@ def differentiable(
         sources = [box.inputs[number] for number in plan.gradients] + made
         if not sources:                      # all that requires grad was made inside, and nobody sees it
             sources = [torch.empty(0, requires_grad=True)]
-        with torch.enable_grad():            # the user's own block may have been the only one to record
+        # The user's own block may have been the only one to record.
+        with torch.enable_grad(), started([inputs[number] for number in plan.starting]):
             outputs = _Node.apply(box, *sources)
         results = box.results
         assert results is not None
@@ -162,10 +166,24 @@ def differentiable(
             results[position] = output
         if plan.kept:
             box.retain(results)
-        hand(results, inputs, box.outputs, leaves)
+        with torch.enable_grad():
+            hand(results, inputs, box.outputs, leaves)
         return collect(results)
 
     return call
+
+
+@contextmanager
+def started(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
+    """The tensors require grad from now on, unless the program raises."""
+    for tensor in tensors:
+        tensor.requires_grad_()
+    try:
+        yield
+    except BaseException:
+        for tensor in tensors:
+            tensor.requires_grad_(False)
+        raise
 
 
 def _computed(captured: Captured, chosen: Mapping[int, Choice]) -> Captured:

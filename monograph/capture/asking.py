@@ -28,6 +28,7 @@ from monograph.capture.paths import Paths
 from monograph.capture.recorder import Recorder
 from monograph.capture.regions.cases import Entries
 from monograph.capture.regions.errors import Asked, Numbers, Unmergeable
+from monograph.capture.regions.rewritten import Rewritten
 from monograph.capture.symbols import Sizes
 from monograph.ir.graph import Graph, Value
 from monograph.ops import table
@@ -68,6 +69,8 @@ class Asking:
         self.count_messages: Callable[[], int] = lambda: 0           # prints, warnings so far
         self.generators: Generators | None = None                    # those of the caller's, where they are watched
         self.conditions: Counter[Any] = Counter()                     # read, by the code of the function that did
+        self.rewritten: list[Rewritten] = []                          # of the bodies being traced under autograd
+        self.rewriting: list[Any] = []           # the statements with bodies that give tensors of the outside a history
         self.backward_hooks: Any = None                              # the driver's: see that module
         self.derivative: Callable[..., dict[Value, Value]] | None = None      # of a region: see `regions.gradient`
         self.absence: Callable[[Graph, int, Value], Value | None] | None = None    # see `autodiff.absence`
@@ -105,6 +108,14 @@ class Asking:
         if self.followed_by_autograd(storage.base) is not None or Layout.of(root).key != storage.layout.key:
             raise Unmergeable("autograd follows tensors that share memory, and a branch or loop uses one")
         storage.base = root
+
+    def touch(self, tensor: torch.Tensor) -> None:
+        """`tensor`, whose storage may be written, is about to get another history."""
+        if not self.in_region:
+            return
+        if not self.rewritten:
+            raise Unmergeable("a branch or loop without gradients records some")
+        self.rewritten[-1].touch(tensor)
 
     def followed_by_autograd(self, fake: torch.Tensor) -> torch.Tensor | None:
         """The tensor that autograd knows and that requires grad, behind a fake; that of a parameter is the real one."""

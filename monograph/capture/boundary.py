@@ -228,7 +228,7 @@ class Seal:
 
     def _requires_grad(self, input: int) -> bool:
         binding = self.tracer.bindings[input]
-        return any(entry.real.requires_grad for entry in self.tracer.entries
+        return any(entry.real.requires_grad or entry.fake.requires_grad for entry in self.tracer.entries
                    if entry.binding.leaf == binding.leaf and entry.binding.tensor is binding.tensor)
 
     def _plan_fresh(self, leaves: list[Any]) -> None:

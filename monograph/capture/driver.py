@@ -31,7 +31,7 @@ from monograph.capture.higher_order import uncompiled
 from monograph.capture.identity import asks
 from monograph.capture.inputs import Restart
 from monograph.capture.iterators import OneWay, is_one_way
-from monograph.capture.joint import differentiable, record_backward, refuse_input_history, refuse_new_requirements
+from monograph.capture.joint import differentiable, new_histories, new_requirements, record_backward
 from monograph.capture.names import Names
 from monograph.capture.plain_ints import plain_ints
 from monograph.capture.regions.errors import (
@@ -280,6 +280,12 @@ class _Attempt:
                                                   hint="return a new one instead")
                 return self._seal(result)        # the user's code in the backward is watched as well
 
+    def _rewriting(self, error: Exception) -> Any:
+        """A statement of which one path may write what the backward needs, where `error` says that it is written."""
+        if compat.MODIFIED not in str(error):
+            return None
+        return next((site for site in self.tracer.rewriting if self.plan.forks.get(site) != sys.maxsize), None)
+
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the user's code. What is to start the trace again does so whatever that code makes of it."""
         forget()
@@ -338,8 +344,8 @@ class _Attempt:
         with torch.no_grad(), torch._C.DisableTorchFunction():
             seal = Seal(tracer, result)
             boundary = seal.run()
-            refuse_input_history(tracer.entries)
-            refuse_new_requirements(tracer.entries)
+            new_histories(seal, boundary)
+            new_requirements(seal, boundary)
             results = differentiable(seal, boundary)
         if results and self.grad is not False:
             try:
@@ -347,6 +353,9 @@ class _Attempt:
             except errors.MonographError:
                 raise
             except Exception as error:          # of the program's hooks and autograd.Functions, or what autograd finds
+                site = self._rewriting(error)
+                if site is not None:
+                    raise Fork(site, str(error)) from error
                 raise errors.RaisesInBackward(error) from error
         tracer.seal_sizes()
         removed = remove_dead(tracer.graph)

@@ -64,7 +64,10 @@ def select(tracer: Tracer, x: torch.Tensor, dim: int, index: torch.Tensor, site:
     sizes = (*parent.sizes[:dim], *parent.sizes[dim + 1:])
     strides = (*parent.strides[:dim], *parent.strides[dim + 1:])
     offset = parent.offset + symbol * parent.strides[dim]
-    fake: torch.Tensor = compat.run_fake(tracer.mode, aten.as_strided.default, (x, sizes, strides, offset), {})
+    if torch.is_grad_enabled() and x.requires_grad:
+        fake = x.as_strided(sizes, strides, offset)          # autograd is to know that it is a view
+    else:
+        fake = compat.run_fake(tracer.mode, aten.as_strided.default, (x, sizes, strides, offset), {})
     step = Step(aten.select.int, (dim, DynamicIndex(place)), {}, parent, Layout.of(fake))
     tracer.memory.of(x).remember(step)
     return fake

@@ -15,7 +15,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
-from monograph.capture import blame, classes, counted, dynamic, handlers, higher_order, packed, value_checks
+from monograph.capture import blame, classes, counted, dynamic, handlers, higher_order, packed, value_checks, writes
 from monograph.capture.arrays import TracedArray, as_tensors
 from monograph.capture.attributes import attribute, lie_alike
 from monograph.capture.draws import REAL, DefaultGenerator
@@ -25,7 +25,7 @@ from monograph.capture.inputs import flat_like
 from monograph.capture.layout import Layout
 from monograph.capture.literals import BUILDERS, built
 from monograph.capture.number import TracedNumber, as_operands, number_dtype, takes_float
-from monograph.capture.regions.errors import Asked, Caught
+from monograph.capture.regions.errors import Asked, Caught, Unmergeable
 from monograph.capture.size_arguments import SPLITS, as_sizes, assert_parts
 
 if TYPE_CHECKING:
@@ -61,6 +61,10 @@ RECURRENT = frozenset({torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu})
 
 # They run autograd's engine, which must see its own kernels.
 AUTOGRAD = frozenset({Tensor.backward, torch.autograd.grad, torch.autograd.backward})
+
+
+# They say whether a tensor has a history, past the kernels.
+SET_HISTORIES = frozenset({Tensor.detach_, Tensor.requires_grad_, Tensor.requires_grad.__set__})
 
 
 class UserMode(TorchFunctionMode):
@@ -131,6 +135,8 @@ class UserMode(TorchFunctionMode):
                 return func(args[0], sizes, *args[2:], **kwargs)
         if func is Tensor.numpy:
             return self.numpy(*args, **kwargs)
+        if func in SET_HISTORIES and self.tracer.in_region:
+            self.set_history(func, *args)
         if func is Tensor.register_hook:
             args = (args[0], self.tracer.backward_hooks.wrap(args[1]))
         args, kwargs = as_tensors(self.tracer, func, args, kwargs)
@@ -178,6 +184,15 @@ class UserMode(TorchFunctionMode):
         with compat.below_autograd():
             return func(*args, **kwargs)
 
+    def set_history(self, func: Any, tensor: torch.Tensor, requires: bool = True) -> None:
+        """In a branch or loop: `detach_()` is a write of the same numbers, others are no part of a region."""
+        with torch._C.DisableTorchFunction():
+            tensor = self.tracer.lift(tensor)
+            if func is Tensor.detach_ and tensor.grad_fn is not None:
+                writes.forget_history(self.tracer, tensor)
+            elif tensor.requires_grad != (requires and func is not Tensor.detach_):
+                raise Unmergeable("a branch or loop changes whether a tensor requires grad")
+
     def as_index(self, entry: Any) -> Any:
         """One entry of an index: a tensor for a traced integer, or for a sequence of them (torch would read memory)."""
         if isinstance(entry, TracedNumber) and entry.kind is int:
@@ -192,8 +207,10 @@ class UserMode(TorchFunctionMode):
         """`x` and `index` once its entries that are traced numbers are gone; None when there is none."""
         with torch._C.DisableTorchFunction():
             found, site = dynamic.split_index(x, index, self.is_traced_number), blame.site("index")
-            if found is None or site in self.tracer.plan.forks or (torch.is_grad_enabled() and x.requires_grad):
+            if found is None or site in self.tracer.plan.forks:
                 return None
+            if torch.is_grad_enabled() and x.requires_grad and not self.tracer.in_region:
+                return None                  # autograd's own backward knows no such place
             self.tracer.record.loc = blame.location(blame.user_frame(3))
             for dim, number in found[0]:
                 x = dynamic.select(self.tracer, x, dim, number, site)

@@ -9,6 +9,7 @@ nothing here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,9 +19,10 @@ from monograph.capture.captured import Binding, JointInfo
 from monograph.capture.dims import dims
 from monograph.capture.histories import refuse_uncut
 from monograph.capture.layout import Layout, contiguous_strides
+from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.gradient import link_of
 from monograph.capture.regions.requires import Requires
-from monograph.ir.boundary import Boundary, Fresh, InputView, own_result
+from monograph.ir.boundary import Boundary, Fresh, InputView, Require, own_result
 from monograph.ir.graph import Source, Value
 from monograph.ir.types import TensorType
 
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from monograph.capture.inputs import Entry
     from monograph.capture.tracer import Tracer
 
-__all__ = ["arrive", "differentiable", "record_backward", "refuse_input_history", "refuse_new_requirements"]
+__all__ = ["arrive", "differentiable", "new_histories", "new_requirements",
+           "record_backward"]
 
 
 class _Arrive(torch.autograd.Function):
@@ -57,28 +60,52 @@ def arrive(fake: torch.Tensor, real: torch.Tensor, another: torch.Tensor) -> tup
         return _Arrive.apply(another, [fake]), another
 
 
-def refuse_input_history(entries: list[Entry]) -> None:
-    """UnsupportedError where the program wrote to an input under grad, which gives it a new history."""
-    for entry in entries:
-        if entry.fake.grad_fn is not entry.history:
-            raise errors.UnsupportedError(f"an in-place write under grad to {entry.source}, which requires grad",
+def new_histories(seal: Seal, boundary: Boundary) -> None:
+    """Where the program wrote to an input under grad the input gets a new history: that of one more, hidden result."""
+    for entry in seal.tracer.entries:
+        if entry.fake.grad_fn is entry.history or entry.fake.grad_fn is None:
+            continue
+        position = next((place for place, write in enumerate(boundary.writes) if write.input == entry.input), None)
+        if not _may_get_history(seal, entry) or position is None or boundary.writes[position].grown:
+            raise errors.UnsupportedError(f"an in-place write under grad to {entry.source}",
                                           why="its history would begin in this call and outlive it",
                                           hint="write to a copy and return it")
+        if compat.is_barred(entry.real):
+            for site in seal.tracer.rewriting:        # perhaps
+                raise Unmergeable("a view that autograd lets nobody write to is written in place", site)
+            raise RuntimeError(f"{entry.source} is a view that autograd lets nobody write to in place")
+        write = boundary.writes[position]
+        layout = entry.layout
+        boundary.writes[position] = replace(write, result=len(boundary.results))
+        boundary.results.append(Fresh(write.output, dims(layout.sizes), dims(_strides(layout)), 0, layout.dtype))
+        boundary.hidden += 1
+        seal.leaves.append(entry.fake)
 
 
-def refuse_new_requirements(entries: list[Entry]) -> None:
-    """UnsupportedError where an argument starts, or ceases, to require grad inside the program."""
-    for entry in entries:
-        if entry.source.kind == "argument" and entry.fake.requires_grad != entry.real.requires_grad:
-            raise errors.UnsupportedError(f"the program changes whether {entry.source} requires grad",
-                                          why="the caller's tensor would have to change while the graph is made",
-                                          hint="call requires_grad_() outside of the compiled function")
+def _may_get_history(seal: Seal, entry: Entry) -> bool:
+    """An argument alone in its memory, which lies as it did."""
+    alone = all(other is entry or other.home != entry.home for other in seal.tracer.entries)
+    return entry.source.kind == "argument" and alone and compat.storage_id(entry.fake) == entry.home \
+        and Layout.of(entry.fake).key == entry.layout.key
+
+
+def new_requirements(seal: Seal, boundary: Boundary) -> None:
+    """Arguments that start to require grad inside the program, or cease to: `requires_grad_()`, `detach_()`."""
+    tracer = seal.tracer
+    rewritten = boundary.rewritten
+    for entry in tracer.entries:
+        if entry.source.kind == "argument" and entry.fake.requires_grad != entry.real.requires_grad \
+                and entry.input not in rewritten:
+            boundary.requires.append(Require(tracer.identity(entry), entry.fake.requires_grad))
 
 
 def differentiable(seal: Seal, boundary: Boundary) -> list[int]:
-    """Results that require grad: made by the program (an input handed back is not ours to differentiate), no leaves."""
+    """Results that require grad: made by the program (an input handed back is not ours to differentiate, nor a view of
+    one that gets its history by another result), no leaves."""
+    rewritten = boundary.rewritten
     return [number for number, (leaf, result) in enumerate(zip(seal.leaves, boundary.results, strict=True))
-            if isinstance(own := own_result(result), (Fresh, InputView)) and leaf.requires_grad and not own.leaf]
+            if isinstance(own := own_result(result), (Fresh, InputView)) and leaf.requires_grad and not own.leaf
+            and not (isinstance(own, InputView) and own.input in rewritten)]
 
 
 def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: list[int]) -> JointInfo:
@@ -89,8 +116,15 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
     for number in results:
         tangents.append(_tangent(tracer, seal.leaves[number], number))
         joint.tangents[number] = len(tracer.graph.inputs) - 1
-    sources = [entry for entry in tracer.entries if entry.leaf is not None or entry.real.requires_grad]
-    wanted = [entry.real if entry.leaf is None else entry.leaf for entry in sources]
+    started = {require.input for require in boundary.requires if require.requires}
+    sources = [entry for entry in tracer.entries
+               if entry.leaf is not None or entry.real.requires_grad or entry.input in started]
+    with tracer.quiet():
+        for entry in sources:               # one that ceased to: what came before leads to it
+            if entry.leaf is not None and not entry.leaf.requires_grad:
+                entry.leaf.requires_grad_()
+    wanted = [(entry.fake if entry.input in started else entry.real) if entry.leaf is None else entry.leaf
+              for entry in sources]
     leaves = _keeping(seal, boundary)
     wanted += leaves.values()
     if not wanted:
@@ -122,7 +156,7 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
 def _on_path(tracer: Tracer, seal: Seal, results: list[int]) -> dict[int, int]:
     """For results that require grad on some path only, the output that says whether they do."""
     found: dict[int, int] = {}
-    if not any(node.op.name == "mono.cond" for node in tracer.graph.nodes):
+    if not any(node.regions for node in tracer.graph.nodes):
         return found
     requires = Requires(tracer.graph, link_of)
     for number in results:
@@ -197,5 +231,8 @@ def _output(tracer: Tracer, seal: Seal, gradient: torch.Tensor, of: Layout) -> i
     """The graph output for a gradient: laid out as the tensor it belongs to, which is what `.grad` asks for."""
     if not isinstance(gradient, compat.FakeTensor):
         gradient = tracer.lift(gradient)
-    strides = of.strides if of.at_zero().is_dense() else contiguous_strides(of.sizes)
-    return seal.output(tracer.memory.read(gradient), strides)
+    return seal.output(tracer.memory.read(gradient), _strides(of))
+
+
+def _strides(layout: Layout) -> Any:
+    return layout.strides if layout.at_zero().is_dense() else contiguous_strides(layout.sizes)

@@ -19,6 +19,7 @@ from monograph.capture.inputs import Restart
 from monograph.capture.layout import Layout
 from monograph.capture.overlap import check_write, depends_on_order, write_in_order
 from monograph.capture.recorder import type_of
+from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.twins import RANDOM_FILLS, out_names, twin, written
 from monograph.capture.views import NO_STEP, Step
 from monograph.ops import table
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from monograph.capture.call import Call
     from monograph.capture.tracer import Tracer
 
-__all__ = ["metadata", "write"]
+__all__ = ["forget_history", "metadata", "write"]
 
 aten = torch.ops.aten
 GEOMETRIC = frozenset({"resize_", "resize_as_", "as_strided_", "set_"})
@@ -38,12 +39,14 @@ def write(tracer: Tracer, call: Call) -> Any:
     targets = _targets(call)
     before = [Layout.of(target) for target in targets]
     homes = [tracer.memory.of(target) for target in targets]
-    gives_history = tracer.in_region and torch.is_grad_enabled() \
-        and any(tracer.followed_by_autograd(tensor) is not None for tensor in call.tensors)
+    gives_history = torch.is_grad_enabled() and any(tracer.followed_by_autograd(tensor) is not None
+                                                    for tensor in call.tensors)
     for target, layout in zip(targets, before, strict=True):
         _refuse_history(tracer, call, target)
         if gives_history:
-            tracer.claim(target)
+            _follow(tracer, target)
+        elif tracer.in_region and tracer.followed_by_autograd(tracer.memory.of(target).base) is not None:
+            raise Unmergeable("a branch or loop writes to a tensor that requires grad, past autograd")
         check_write(target, layout, call.tensors, call.name)
     if len(targets) == 1 and depends_on_order(targets[0], before[0], call.tensors, call.name):
         return write_in_order(tracer, call, targets[0])
@@ -79,6 +82,26 @@ def _fake(tracer: Tracer, call: Call, targets: list[torch.Tensor]) -> Any:
         return tracer.fake(call.func, call.args, call.kwargs)
 
 
+def _follow(tracer: Tracer, target: torch.Tensor) -> None:
+    """`target` gets a history, and nothing else does: no other tensor that it may be, or that may be it."""
+    storage = tracer.memory.of(target)
+    if storage.places and storage.frozen is None:
+        raise Unmergeable("a tensor that may be another one gets a history", storage.site)
+    for other in tracer.memory.by_id.values():
+        if other.frozen is None and any(place.storage is storage for place in other.places):
+            raise Unmergeable("a tensor that another one may be gets a history", other.site)
+    if tracer.in_region:
+        tracer.claim(target)
+        tracer.touch(target)
+
+
+def forget_history(tracer: Tracer, target: torch.Tensor) -> None:
+    """`target` is about to lose its history in a branch or loop, which leaves its numbers as they are."""
+    _follow(tracer, target)
+    value = tracer.memory.read(target)
+    tracer.memory.write(target, tracer.record.emit("aten.detach.default", value, like=Layout.of(target)))
+
+
 def _refuse_history(tracer: Tracer, call: Call, target: torch.Tensor) -> None:
     """Autograd would give a tensor of the caller's a history made of fakes."""
     real = call.lifted.get(id(target))
@@ -103,10 +126,20 @@ def _targets(call: Call) -> list[torch.Tensor]:
 def _copy(tracer: Tracer, call: Call) -> Any:
     """`copy_` records nothing but a conversion."""
     target, source = call.args[0], call.args[1]
-    value = tracer.memory.read(source)
+    value = tracer.record.cast(tracer.operand(source), target.shape, target.dtype)
+    if tracer.in_region and tracer.followed_by_autograd(target) is not None:
+        value = _instead_of(tracer, target, value)
     result = tracer.fake(call.func, call.args, call.kwargs)
-    tracer.memory.write(target, tracer.record.cast(value, target.shape, target.dtype))
+    tracer.memory.write(target, value)
     return result
+
+
+def _instead_of(tracer: Tracer, target: torch.Tensor, value: Any) -> Any:
+    """`value` as it follows the old content of `target`, which keeps its history without a gradient."""
+    if not torch.is_grad_enabled():
+        return value
+    never = tracer.record.full((), False, torch.bool)
+    return tracer.memory.choose(never, tracer.operand(target), value)
 
 
 def _twin(tracer: Tracer, call: Call, pure: Any) -> tuple[list[Any], list[Any]]:

@@ -24,6 +24,7 @@ from torch.nn.modules import module as _module
 from torch.optim.optimizer import register_optimizer_step_post_hook  # 2.13, public
 
 from monograph.compat.fakes import (
+    MODIFIED,
     NEEDS_VALUE,
     NO_DATA,
     NO_FAKE_KERNEL,
@@ -70,13 +71,13 @@ from monograph.compat.modes import (
 
 __all__ = [
     "BatchNorm", "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "HigherOrderOperator",
-    "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PLAIN_TENSORS", "QUANTIZED", "READ_VERSION",
+    "MODIFIED", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PLAIN_TENSORS", "QUANTIZED", "READ_VERSION",
     "after_optimizer_step", "below_autograd", "below_autograd_now", "checking_with", "class_functions",
     "class_functions_on", "composite_kernel", "composite_kernel_of", "current_backward_sequence", "decomposition",
     "device_modes", "dims_of", "dispatch_keys", "dispatch_mode_depth", "dispatches", "eager_definition",
     "empty_strided", "empty_strided_cpu", "fake_attributes", "fake_from_storage", "fake_sized", "fake_strided",
     "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
-    "global_module_hooks", "gradient_edge", "has_symbols", "impl_address", "is_backed", "is_composite",
+    "global_module_hooks", "gradient_edge", "has_symbols", "impl_address", "is_backed", "is_barred", "is_composite",
     "is_functorch_tensor", "is_plain", "is_plain_class", "is_static_input", "kernels_only", "last_sequence",
     "listing_fakes", "llvmlite_library", "module_hooks", "negative_view", "no_array_of", "no_class_functions",
     "no_inference_mode", "no_torch_function", "overload", "plain_torch", "print_options", "put_class_entry",
@@ -282,6 +283,16 @@ def gradient_edge(tensor: torch.Tensor) -> Any:
     """The autograd node that receives the gradient of a tensor that requires grad; of a leaf, its accumulator."""
     with torch._C.DisableTorchFunction():
         return torch.autograd.graph.get_gradient_edge(tensor).node    # 2.13
+
+
+def is_barred(tensor: torch.Tensor) -> bool:
+    """Whether autograd lets nobody write to the tensor in place: a view of a leaf that requires grad, one of several
+    that an op gave, or one made without grad."""
+    base = tensor._base    # 2.13
+    if base is None:
+        return False
+    default = torch._C._autograd.CreationMeta.DEFAULT    # 2.13
+    return base.is_leaf and base.requires_grad or torch._C._autograd._get_creation_meta(tensor) != default    # 2.13
 
 
 def is_functorch_tensor(tensor: torch.Tensor) -> bool:

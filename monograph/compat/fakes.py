@@ -30,11 +30,10 @@ from torch.utils._sympy.value_ranges import ValueRanges  # 2.13
 from monograph.compat.modes import plain_torch
 
 __all__ = [
-    "FakeTensor", "FakeTensorMode", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "dims_of", "fake_attributes",
-    "fake_from_storage",
-    "fake_sized", "fake_strided", "fake_tensor_mode", "fake_view", "is_backed", "listing_fakes", "put_class_entry",
-    "quiet_fakes", "run_fake", "size_expression", "size_hint", "size_replacements", "symbolic_fake_mode",
-    "symbolic_size",
+    "FakeTensor", "FakeTensorMode", "MODIFIED", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "dims_of",
+    "fake_attributes", "fake_from_storage", "fake_sized", "fake_strided", "fake_tensor_mode", "fake_view",
+    "is_backed", "listing_fakes", "put_class_entry", "quiet_fakes", "run_fake", "size_expression", "size_hint",
+    "size_replacements", "symbolic_fake_mode", "symbolic_size",
 ]
 
 
@@ -65,6 +64,9 @@ NEEDS_VALUE = (DataDependentOutputException, DynamicOutputShapeException, GuardO
 
 NO_DATA = "its data is not allocated yet"    # 2.13
 """In the message of the RuntimeError of kernels that read a fake tensor's memory."""
+
+MODIFIED = "modified by an inplace operation"    # 2.13
+"""In the message of the RuntimeError of a backward whose saved tensors were written since."""
 
 NO_FAKE_KERNEL = UnsupportedOperatorException    # 2.13
 

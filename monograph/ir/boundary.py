@@ -1,6 +1,6 @@
 """What the outside world sees of a program: how results are made and what is written back.
 
-    Boundary ::= Result* tree  Write*  Relayout*
+    Boundary ::= Result* tree  Write*  Relayout*  Require*
     Result   ::= Fresh(output, sizes, strides, offset, dtype)     new storage computed by the graph, or a view of it
                | InputItself(input)                               the caller gets back the very object
                | InputView(input, sizes, strides, offset, dtype)  a view of an input's storage, after write-back
@@ -10,7 +10,9 @@
                | Number(output)                                   output.item(), of an f64[], i64[] or bool[]
     Write    ::= (input, output)                                  inputs[i].copy_(outputs[j]) after the run
                | (input, output, grown)                           the storage of inputs[i] grows to hold outputs[j]
+               | (input, output, result)                          under autograd: inputs[i] gets the history of result r
     Relayout ::= (input, Fresh | InputView)                       after the writes, inputs[i] becomes that view
+    Require  ::= (input, bool)                                    inputs[i] starts or ceases to require grad
 
 Two `Fresh` results with the same `output` share one storage, as they did in eager. Offsets are in elements:
 of `Fresh` from the start of the output's storage, of `InputView` from the input's own first element
@@ -29,8 +31,8 @@ import torch
 from monograph.ir.edit import symbols_in
 from monograph.ir.symbolic import Dim
 
-__all__ = ["Boundary", "Choice", "Fresh", "InputItself", "InputView", "Literal", "Number", "Relayout", "Result",
-           "Size", "Write", "boundary_symbols", "own_result"]
+__all__ = ["Boundary", "Choice", "Fresh", "InputItself", "InputView", "Literal", "Number", "Relayout", "Require",
+           "Result", "Size", "Write", "boundary_symbols", "own_result"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +104,13 @@ Result: TypeAlias = Fresh | InputItself | InputView | Choice | Literal | Size | 
 class Write:
     """After the run, graph output `output` becomes the content of input `input` (in place, as `copy_` does).
 
-    `grown`: the program resized the input; the output, one dimension, is what its storage holds from the start."""
+    `grown`: the program resized the input; the output, one dimension, is what its storage holds from the start.
+    `result`: the program wrote under autograd; the result of that number, which nobody sees, has the new history."""
 
     input: int
     output: int
     grown: bool = False
+    result: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +124,36 @@ class Relayout:
     place: Fresh | InputView
 
 
+@dataclass(frozen=True, slots=True)
+class Require:
+    """The caller's tensor requires grad as `requires` says, as by `requires_grad_()` or `detach_()`. Where it starts
+    to, it does so before the program runs, whose results are to lead to it."""
+
+    input: int
+    requires: bool
+
+
 @dataclass
 class Boundary:
-    """`tree.unflatten(leaves)` builds the result from its leaves, which are `results` in order."""
+    """`tree.unflatten(leaves)` builds the result from its leaves, which are `results` in order, without the last ones
+    (`hidden`): new histories of inputs."""
 
     results: list[Result] = field(default_factory=list)
     tree: Any = None
     writes: list[Write] = field(default_factory=list)
     relayouts: list[Relayout] = field(default_factory=list)
+    requires: list[Require] = field(default_factory=list)
+    hidden: int = 0
+
+    @property
+    def shown(self) -> int:
+        """The number of leaves that the caller gets."""
+        return len(self.results) - self.hidden
+
+    @property
+    def rewritten(self) -> dict[int, int]:
+        """The inputs that get a history, with the results that have it."""
+        return {write.input: write.result for write in self.writes if write.result is not None}
 
 
 def own_result(result: Result) -> Result:

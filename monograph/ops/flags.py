@@ -3,17 +3,21 @@
     not_(flag)  all_of(flags)  any_of(flags)     known at once where they can be, else nodes
     behind(node, graph)                          where a node that tells about the results of `node` is recorded
     by_branch(node, then, otherwise)             of the branch of a cond that ran
+    add_flags(node, starts)                      carried by a loop
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.types import TensorType
 from monograph.ops.build import Builder
+from monograph.source import SourceLoc
 
-__all__ = ["Flag", "all_of", "any_of", "behind", "by_branch", "not_"]
+__all__ = ["Flag", "add_flags", "all_of", "any_of", "as_value", "behind", "by_branch", "not_"]
 
 Flag = bool | Value
 
@@ -63,8 +67,27 @@ def by_branch(node: Node, then: Flag, otherwise: Flag, builder: Builder) -> Flag
         truth: Value = builder.call("aten.ne.Scalar", predicate, 0)
         return truth if then else not_(truth, builder)
     for flag, region in zip((then, otherwise), node.regions, strict=True):
-        region.outputs.append(flag if isinstance(flag, Value) else Builder(region, loc=node.loc).call(
-            "aten.full.default", (), flag, dtype=torch.bool))
+        region.outputs.append(as_value(flag, region, node.loc))
     added = Value(TensorType(torch.bool, ()), node=node, index=len(node.results))
     node.results = (*node.results, added)
     return added
+
+
+def as_value(flag: Flag, graph: Graph, loc: SourceLoc | None, before: Node | None = None) -> Value:
+    """A flag as a value of `graph`, recorded at its end or `before` a node of it."""
+    if isinstance(flag, Value):
+        return flag
+    made: Value = Builder(graph, before, loc=loc).call("aten.full.default", (), flag, dtype=torch.bool)
+    return made
+
+
+def add_flags(node: Node, starts: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+    """Let a loop, which keeps no history yet, carry flags: as its body is given them, and what comes out. The body is
+    still to give them on."""
+    node.operands = ((*node.inputs, *starts),)
+    type = TensorType(torch.bool, ())
+    given = [[region.add_input(type) for _ in starts] for region in node.regions]
+    first = len(node.results)
+    made = [Value(type, node=node, index=first + place) for place in range(len(starts))]
+    node.results = (*node.results, *made)
+    return given[1], made

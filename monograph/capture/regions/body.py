@@ -20,10 +20,11 @@ from monograph.capture.convert.operators import State
 from monograph.capture.dynamic import site_of
 from monograph.capture.layout import Layout
 from monograph.capture.regions.errors import Unmergeable, swallowed
-from monograph.capture.regions.gradient import refuse_unseen
+from monograph.capture.regions.gradient import look_inside
 from monograph.capture.regions.objects import Objects
+from monograph.capture.regions.rewritten import Rewritten, become_followed, put_back
 from monograph.ir.edit import symbols_in
-from monograph.ir.graph import Graph, Node
+from monograph.ir.graph import Graph, Node, Value
 from monograph.source import SourceLoc
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ class Body:
     memory: dict[int, Any] = field(default_factory=dict)
     written: list[int] = field(default_factory=list)       # storages of the outside
     raised: Exception | None = None
+    rewritten: dict[int, torch.Tensor] = field(default_factory=dict)   # bases of those that got another history
+    unfollowed: set[int] = field(default_factory=set)                  # those of which the history ends in the body
+    saved: list[torch.Tensor] = field(default_factory=list)            # of the outside, what eager's backward keeps
+    saved_inside: set[int] = field(default_factory=set)                # storages made inside that it keeps
 
 
 class Start:
@@ -62,6 +67,7 @@ class Start:
         self.local = set(tracer.sizes.local)
         self.places = set(tracer.index_sites)
         self.bodies: list[Body] = []
+        self.lent: list[torch.Tensor] = []       # tensors that the next body begins with having a history
 
     def __enter__(self) -> Start:
         self.tracer.memory.starts.append(self.memory)
@@ -78,7 +84,14 @@ class Start:
         self.state.set(self.variables if variables is None else variables)
         self.tracer.memory.load(self.memory)
         self.entry = self.memory
+        while self.lent:
+            put_back(self.tracer, self.lent.pop(), None)
         self.forget()
+
+    def follow(self, base: torch.Tensor) -> None:
+        """`base`, without a history, has one where the next body begins."""
+        become_followed(self.tracer, base)
+        self.lent.append(base)
 
     def forget(self) -> None:
         """Under autograd a body reads whole storages, whose tensors autograd knows, no view that was read before."""
@@ -88,10 +101,24 @@ class Start:
 
     def body(self, thunk: Callable[[], Any], name: str) -> Body:
         """Trace `thunk`. A `raise` of the user's own ends the body."""
+        if not self.grad:
+            return self._body(thunk, name)
+        rewritten = Rewritten(self.tracer)
+        sequence = compat.last_sequence()
+        self.tracer.rewritten.append(rewritten)
+        try:
+            body = self._body(thunk, name)
+        finally:
+            self.tracer.rewritten.pop()
+        body.rewritten, body.unfollowed = rewritten.bases(), rewritten.unfollowed()
+        look_inside(self.tracer, body, sequence, repeats=name == "body")
+        rewritten.restore((body.value, body.variables, list(body.objects.values())))
+        return body
+
+    def _body(self, thunk: Callable[[], Any], name: str) -> Body:
         tracer = self.tracer
         body = Body(Graph(name))
         tracer.memory.sites[id(body.graph)] = self.site
-        sequence = compat.last_sequence()
         before = swallowed()
         with self.recording(body):
             try:
@@ -119,8 +146,6 @@ class Start:
         body.memory = tracer.memory.save()
         body.written = [key for key, saved in self.memory.items()        # what entered meanwhile began as `saved`
                         if body.memory[key][2] != self.entry.get(key, saved)[2]]
-        if self.grad:
-            refuse_unseen(tracer, body, sequence)
         self.bodies.append(body)
         return body
 
@@ -149,6 +174,25 @@ class Start:
         finally:
             body.memory = tracer.memory.save()
             tracer.memory.load(before)
+
+    def refuse_rewritten(self, *storages: int) -> None:
+        """Unmergeable where one of several tensors that a variable may be gets a history in a body."""
+        if any(key in body.rewritten for body in self.bodies for key in storages):
+            raise Unmergeable("a tensor that may be another one gets a history")
+
+    def left(self, body: Body, key: int) -> Value:
+        """What a body leaves in a storage of the outside. Where it has no history there but has on another path, no
+        gradient flows to what it was computed from."""
+        value: Value = body.memory[key][1]
+        if not any(key in other.rewritten for other in self.bodies):
+            return value
+        tracer = self.tracer
+        follows = key not in body.unfollowed if key in body.rewritten else \
+            tracer.followed_by_autograd(tracer.memory.by_id[key].base) is not None
+        if follows:
+            return value
+        with self.inside(body):
+            return tracer.record.emit("aten.detach.default", value, sizes=value.tensor.shape, dtype=value.tensor.dtype)
 
     def frozen(self, why: str) -> tuple[str, Any]:
         """What `Storage.frozen` is for a tensor that this statement leaves."""

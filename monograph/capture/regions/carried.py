@@ -46,6 +46,7 @@ class Carried:
         self.start = start
         self.changed: list[int] = []               # containers that the body changes
         self.written: list[int] = []               # storages of the outside that it writes
+        self.followed: set[int] = set()            # of these, those without a history at first that the body gives one
         self.leaves: list[Leaf] = []
         self.spec: Any = None
 
@@ -146,6 +147,9 @@ class Carried:
         """Compare the end of the body with what was assumed; whether another round is needed."""
         news = [key for key in body.written if key not in self.written]
         self.written += news
+        followed = {key for key, base in body.rewritten.items() if self.tracer.followed_by_autograd(base) is None}
+        news += followed - self.followed
+        self.followed |= followed
         changed = [key for key, (_, before) in self.start.objects.content.items()
                    if key not in self.changed and not unchanged(before, body.objects[key])]
         if changed:
@@ -218,6 +222,8 @@ class Carried:
         if not isinstance(leaf.value, torch.Tensor):
             raise Unmergeable(f"{leaf.name} is a tensor after the first iteration only")
         given, found = tracer.lift(leaf.value), tracer.lift(end)
+        if leaf.kind == "moving" or found is not given:
+            self.start.refuse_rewritten(compat.storage_id(found), compat.storage_id(given))
         at, layout = (compat.storage_id(found), Layout.of(found)), Layout.of(given)
         now = at[1]
         if now.dtype != layout.dtype or now.key[0] != layout.key[0] or compact(now).key != compact(layout).key:

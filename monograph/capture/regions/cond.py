@@ -137,8 +137,7 @@ class _Cond:
         layouts = {body.memory[key][0].key for body in self.bodies}
         if layouts != {storage.layout.key}:
             raise Unmergeable("a tensor grows on one path only")
-        a, b = (body.memory[key][1] for body in self.bodies)
-        self.merge.slot(a, b, storage.become)
+        self.merge.slot(*(self.start.left(body, key) for body in self.bodies), storage.become)
 
     def _emit(self) -> None:
         tracer, merge = self.tracer, self.merge
@@ -157,8 +156,8 @@ class _Cond:
                         storage.remember(step)
         for (_, _, fill), value in zip(merge.slots, node.results, strict=True):
             fill(value)
-        connect(tracer, node, [(made, node.results[slot]) for made, slot in merge.followed],
-                known_tensors(tracer, self.start.memory))
+        connect(tracer, self.start, self.bodies, node, [(made, node.results[slot]) for made, slot in merge.followed],
+                known_tensors(tracer, self.start.memory), merge.saved())
         for join in merge.late:
             join()
         merge.slots.clear()                  # what is to be done knows of the merge, and keeps it and the trace

@@ -10,7 +10,7 @@ tell is kept by `aten.detach`: inside, a tensor that does not require grad is re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +20,20 @@ from torch.utils import _pytree as pytree
 from monograph import compat
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.regions.rewritten import NODES, saved_tensors
 from monograph.errors import UnsupportedError
 from monograph.ir.edit import symbols_read
 from monograph.ir.graph import Node, Value
 
 if TYPE_CHECKING:
-    from monograph.capture.regions.body import Body
+    from monograph.capture.regions.body import Body, Start
     from monograph.capture.tracer import Tracer
 
-__all__ = ["Link", "connect", "is_differentiable", "known_tensors", "link_of", "refuse_unseen"]
+__all__ = ["Link", "connect", "is_differentiable", "known_tensors", "link_of", "look_inside"]
 
 
 NODE = "_RegionBackward"
+OURS = frozenset({NODE, *NODES})
 
 
 @dataclass
@@ -43,6 +45,9 @@ class Link:
     inputs: list[Value]              # values the region reads, in the order of autograd's inputs
     fakes: list[torch.Tensor]        # results that require grad
     values: list[Value]              # theirs
+    written: list[torch.Tensor]      # of these, the tensors of the outside
+    saved: list[torch.Tensor]        # what eager keeps for the backward, whose versions it looks at
+    site: Any                        # the statement
 
 
 class _Region(torch.autograd.Function):
@@ -50,13 +55,21 @@ class _Region(torch.autograd.Function):
     def forward(ctx: Any, link: Link, *inputs: torch.Tensor) -> Any:
         ctx.link = link
         ctx.set_materialize_grads(False)
+        ctx.mark_dirty(*link.written)
+        ctx.save_for_backward(*link.saved)
         return tuple(link.fakes)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         link: Link = ctx.link
+        try:
+            saved_tensors(ctx)
+        except Unmergeable as modified:
+            modified.site = link.site
+            raise
         with torch.no_grad(), torch._C.DisableTorchFunction():
-            return None, *_record(link, gradients)
+            found = _record(link, gradients)
+        return None, *found, *[None] * (len(ctx.needs_input_grad) - 1 - len(found))
 
 
 def link_of(node: Any) -> Link | None:
@@ -104,36 +117,57 @@ def known_tensors(tracer: Tracer, saved: Mapping[int, Any]) -> dict[Value, torch
     return known
 
 
-def connect(tracer: Tracer, node: Node, results: Sequence[tuple[torch.Tensor, Value]],
-            known: Mapping[Value, torch.Tensor]) -> None:
-    """Hang a region's results (fakes and their values) on autograd, so that they require grad as in eager."""
-    reads = {value for region in node.regions for value in region.free_values()} | set(node.inputs)
-    inputs = [value for value in known if value in reads]
-    if not inputs or not results:
-        return
-    if not symbols_read(node).isdisjoint(tracer.sizes.local):
-        raise Unmergeable("the gradient of a branch or loop depends on sizes that values in it decide")
-    link = Link(tracer, node, inputs, [fake for fake, _ in results], [value for _, value in results])
-    with torch.enable_grad():
-        _Region.apply(link, *(known[value] for value in inputs))
+def look_inside(tracer: Tracer, body: Body, sequence: int, *, repeats: bool) -> None:
+    """Look at the autograd graph of a body: what it keeps for its backward is noted in `body`. Unmergeable for what
+    pure ops do not tell: the user's derivatives, writes that eager's backward refuses.
 
-
-def refuse_unseen(tracer: Tracer, body: Body, sequence: int) -> None:
-    """Unmergeable for what pure ops do not tell: outer tensors written that autograd follows, the user's derivatives.
-
-    `sequence` is the number of autograd's last node before the body.
+    `sequence` is the number of autograd's last node before the body; `repeats`: an iteration, after which another one
+    may come.
     """
-    bases = [tracer.memory.by_id[key].base for key in body.written]
-    if any(tracer.followed_by_autograd(base) is not None for base in bases):
-        raise Unmergeable("a branch or loop writes in place to a tensor that requires grad")
-    pending = [leaf.grad_fn for leaf in pytree.tree_leaves((body.value, body.variables, list(body.objects.values())))
-               if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
+    memory = tracer.memory
+    if repeats:
+        torch.autograd.graph.increment_version([memory.by_id[key].base for key in body.written])
+    leaves = (*pytree.tree_leaves((body.value, body.variables, list(body.objects.values()))), *body.rewritten.values())
+    pending = [leaf.grad_fn for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
     seen: set[Any] = set()
     while pending:
         found = pending.pop()
         if found in seen or found._sequence_nr() <= sequence:
             continue
         seen.add(found)
-        if isinstance(found, torch.autograd.function.BackwardCFunction) and type(found).__name__ != NODE:
+        if isinstance(found, torch.autograd.function.BackwardCFunction) and type(found).__name__ not in OURS:
             raise Unmergeable("a branch or loop uses an autograd.Function of the user's own")
+        for tensor in saved_tensors(found):
+            storage = memory.find(tensor)
+            if storage is None or storage.scope is None or storage.scope in memory.scopes:
+                body.saved.append(tensor)
+            elif storage.scope is body.graph:
+                body.saved_inside.add(compat.storage_id(tensor))
         pending += [following for following, _ in found.next_functions if following is not None]
+
+
+def connect(tracer: Tracer, start: Start, bodies: Sequence[Body], node: Node,
+            results: Sequence[tuple[torch.Tensor, Value]], known: Mapping[Value, torch.Tensor],
+            saved: Iterable[torch.Tensor] = ()) -> None:
+    """Hang a region's results (fakes and their values) on autograd, so that they require grad as in eager, and the
+    tensors of the outside that its bodies gave another history. `saved`: those of the results that eager keeps."""
+    reads = {value for region in node.regions for value in region.free_values()} | set(node.inputs)
+    inputs = [value for value in known if value in reads]
+    written = [base for body in bodies for base in body.rewritten.values()]
+    written = list({id(base): base for base in written}.values())
+    if not inputs or not (results or written):
+        return
+    if not symbols_read(node).isdisjoint(tracer.sizes.local):
+        raise Unmergeable("the gradient of a branch or loop depends on sizes that values in it decide")
+    values = {id(base): tracer.memory.of(base).value for base in written}
+    given = [known[value] for value in inputs]
+    given += [base for base in written if all(base is not other for other in given)]
+    link = Link(tracer, node, inputs, [*(fake for fake, _ in results), *written],
+                [*(value for _, value in results), *values.values()], written,
+                [*(tensor for body in bodies for tensor in body.saved), *saved], start.site)
+    if written:
+        tracer.rewriting.append(start.site)
+    for base in written:
+        tracer.touch(base)
+    with torch.enable_grad():
+        _Region.apply(link, *given)

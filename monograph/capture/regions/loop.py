@@ -107,6 +107,8 @@ class _Loop:
         for key in self.carried.written:
             storage = memory.by_id[key]
             storage.become(graph.add_input(_inside(storage.value)))
+            if key in self.carried.followed:
+                start.follow(storage.base)
         values: dict[int, Any] = {}
         for leaf in self.carried.kind("number"):
             values[id(leaf)] = leaf.placeholder = self._number_input(graph, kind_of(leaf.value))
@@ -176,9 +178,9 @@ class _Loop:
                 ends |= {id(part): value for part, value in zip(leaf.parts, parts(leaf, end), strict=True)}
             else:
                 ends[id(leaf)] = end
+        yields = [start.left(body, key) for key in self.carried.written]
         with start.inside(body):
             memory = tracer.memory
-            yields = [memory.by_id[key].value for key in self.carried.written]
             yields += [memory.read(tracer.number_tensor(ends[id(leaf)])) for leaf in self.carried.kind("number")]
             yields += [memory.read(tracer.number_tensor(bound)) for bound in bounds]
             for leaf in self.carried.kind("moving"):
@@ -234,7 +236,8 @@ class _Loop:
             fill(value)
         given = {initial[slot]: self.carried.given(leaf) for leaf, slot in slots}
         given = {value: tensor for value, tensor in given.items() if is_differentiable(tensor)}
-        connect(tracer, node, [(finals[id(leaf)], node.results[slot]) for leaf, slot in slots if leaf.follow],
+        connect(tracer, self.start, [body], node,
+                [(finals[id(leaf)], node.results[slot]) for leaf, slot in slots if leaf.follow],
                 known_tensors(tracer, self.start.memory) | given)
         for join in late:
             join()

@@ -67,6 +67,7 @@ class Merge:
         self.shared: set[tuple[int, int]] = set()        # side and id of tensors that meet several
         self.partners: tuple[dict[int, int], dict[int, int]] = ({}, {})      # which container meets which
         self.followed: list[tuple[torch.Tensor, int]] = []     # results that require grad, and their slots
+        self.kept: list[torch.Tensor] = []               # results that eager keeps for the backward
         self.late: list[Callable[[], None]] = []         # to do once all results are there
         slots = self.slots                   # not `self`: no cycle keeps fakes alive
         self.exports = Exports(tracer, start, self.bodies, lambda *slot: slots.append(slot), self.late)
@@ -199,6 +200,7 @@ class Merge:
         (p, at), (q, bt) = self._where(a), self._where(b)
         if not same_look(a, b):
             raise Unmergeable(f"{name} has another class or other attributes on each path")
+        self.start.refuse_rewritten(p, q)
         self._meet(a, 0, b)
         self._meet(b, 1, a)
         if not self.start.grad and is_differentiable(a, b):
@@ -241,6 +243,8 @@ class Merge:
         kind = self.kinds.get((p, q))
         if kind == "value":
             made = self._result(at, self._read(a, 0, b), self._read(b, 1, a), is_differentiable(a, b))
+            if p in self.bodies[0].saved_inside or q in self.bodies[1].saved_inside:
+                self.kept.append(made)
         elif self.start.grad and is_differentiable(a, b):
             made = self._result(at, self._read(a, 0, b), self._read(b, 1, a), True, True)
             self.late.append(lambda: self._watch(made, (p, q)))
@@ -315,6 +319,11 @@ class Merge:
         frozen = self.start.frozen(SHARED) if shared else None
         self.slot(a, b, lambda value: self.tracer.add_result(made, value, frozen))
         return made
+
+    def saved(self) -> list[torch.Tensor]:
+        """What comes out of the branches and eager keeps for their backward."""
+        return self.kept + [base for (key, side), (_, base) in self.exports.known.items()
+                            if key in self.bodies[side].saved_inside]
 
     def _watch(self, made: torch.Tensor, storages: Pair) -> None:
         """Give up once one of the storages that a result may be a view of is written."""

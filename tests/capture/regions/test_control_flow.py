@@ -37,8 +37,8 @@ def same(a: Any, b: Any) -> None:
         assert a == b
 
 
-# What requires grad is written in a branch or loop.
-IN_PLACE = {"carried_view_written", "loop_keeps_its_dtype", "insertion_sort", "write_rows_in_loop"}
+# A tensor with a history that may be another one is written.
+IN_PLACE = {"alias_on_one_path", "carried_view_written"}
 
 
 def on_backends(cases: list[Any], names: list[str]) -> Any:
@@ -114,12 +114,7 @@ def gradients(function: Any, inputs: tuple[torch.Tensor, ...]) -> Any:
     return pytree.tree_map_only(torch.Tensor, torch.detach, result), list(found)
 
 
-# Written in place while they require grad: refused by name.
-REFUSED = {"writes_in_branches", "alias_on_one_path"}
-DERIVED = [(case, name) for case, name in zip(CASES, NAMES, strict=True) if name not in REFUSED]
-
-
-@on_backends([case for case, _ in DERIVED], [name for _, name in DERIVED])
+@on_backends(CASES, NAMES)
 def test_gradients(function: Any, inputs: list[tuple[torch.Tensor, ...]], backend: str) -> None:
     plain = copy.deepcopy(function)
     fast = monograph.compile(copy.deepcopy(function), backend=backend)
