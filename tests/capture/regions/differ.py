@@ -45,14 +45,6 @@ class Verdict:
     lines: set[int] = field(default_factory=set)
 
 
-@dataclass
-class Requires:
-    """Whether a tensor requires grad. Where gradients are recorded a region's results do if they do on some path."""
-
-    grad: bool
-    recorded: bool = field(default_factory=torch.is_grad_enabled)
-
-
 class TooLong(BaseException):
     """A program takes too much time."""
 
@@ -148,7 +140,7 @@ def clear(function: Any) -> None:
 def shown(value: Any) -> Any:
     """A copy of a value to compare later."""
     def copy(x: Any) -> Any:
-        return (x.dtype, tuple(x.shape), normal(x) if x.numel() > 1 else [], Requires(x.requires_grad),
+        return (x.dtype, tuple(x.shape), normal(x) if x.numel() > 1 else [], x.requires_grad,
                 x.detach().clone())
     leaves, spec = pytree.tree_flatten(value)
     return str(spec), [copy(x) if isinstance(x, torch.Tensor) else (type(x), x) for x in leaves]
@@ -211,8 +203,6 @@ def alike(a: Any, b: Any, close: dict[str, float]) -> bool:
         return a.dtype == b.dtype and a.shape == b.shape and torch.allclose(a, b, equal_nan=True, **close)
     if type(a) is not type(b):
         return False
-    if isinstance(a, Requires):
-        return a.grad == b.grad
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(alike(x, y, close) for x, y in zip(a, b, strict=True))
     if isinstance(a, float):
