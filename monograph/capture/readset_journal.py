@@ -138,7 +138,7 @@ def content(container: Any) -> Any:
         except ValueError:
             return ()
     if isinstance(container, dict):
-        return dict(_table(container).items(container))
+        return dict(OrderedDict.items(container)) if isinstance(container, OrderedDict) else dict.copy(container)
     if isinstance(container, (set, frozenset)):
         return set(container)
     if isinstance(container, deque):

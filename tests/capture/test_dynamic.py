@@ -1,5 +1,7 @@
 """Sizes that vary between calls: few programs, the results and strides of eager."""
 
+import collections
+
 import pytest
 import torch
 
@@ -286,3 +288,28 @@ def test_draws_in_memory_order(dynamic, backend):
         torch.manual_seed(rows)
         for got, expected in zip(compiled(x), want):
             assert torch.equal(got, expected) and got.stride() == expected.stride()
+
+
+def test_sizes_as_keys_of_what_is_kept():
+    class Keeper(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tables, self.seen, self.shapes, self.sizes = {}, set(), collections.OrderedDict(), []
+
+        def forward(self, x, n):
+            if n not in self.tables:
+                self.tables[n] = torch.arange(n) * 1.0
+            self.seen.add((x.shape[0], n))
+            self.shapes[tuple(x.shape)] = n
+            self.sizes.append(x.shape[0])
+            return x + self.tables[n].sum()
+
+    mine, eager = Keeper(), Keeper()
+    compiled = monograph.compile(mine)
+    for rows, n in ((2, 3), (3, 4), (2, 3), (5, 5), (7, 3), (7, 6)):
+        x = torch.ones(rows, 2)
+        compare(compiled(x, n), eager(x, n))
+        assert list(mine.tables) == list(eager.tables) and mine.seen == eager.seen and mine.sizes == eager.sizes
+        assert list(mine.shapes.items()) == list(eager.shapes.items())
+        assert {type(entry) for entry in (*mine.tables, *mine.sizes, *mine.shapes.values())} == {int}
+        compare(list(mine.tables.values()), list(eager.tables.values()))
