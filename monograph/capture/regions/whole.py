@@ -20,7 +20,7 @@ __all__ = ["is_same", "put_back", "state"]
 NOT_THE_USERS = ("torch", "numpy", "builtins", "collections", "typing", "enum", "abc", __name__.split(".")[0])
 
 
-HOOKED = frozenset({"__getattribute__", "__setattr__"})      # by the trace, for which a branch is no end
+HOOKED = frozenset({"__getattribute__", "__setattr__", "__delattr__"})   # by the trace, for which a branch is no end
 
 
 def attributes(cls: type) -> dict[str, Any]:

@@ -184,3 +184,17 @@ def test_a_function_called_in_a_branch_writes_a_global() -> None:
             before = TALLY
             seen.append((run(torch.ones(3), torch.tensor(s)).tolist(), TALLY - before))
     assert seen[:4] == seen[4:8] == seen[8:]
+
+
+def test_what_a_trace_hooks_in_a_class_is_no_change_of_it() -> None:
+    class Plain:
+        size = 1
+
+    before = whole.state(Plain)
+    for name in ("__getattribute__", "__setattr__", "__delattr__"):
+        setattr(Plain, name, getattr(object, name))
+    assert whole.is_same(before, whole.state(Plain))
+    whole.put_back(Plain, before)
+    assert {"__getattribute__", "__setattr__", "__delattr__"} <= vars(Plain).keys()
+    Plain.size = 2
+    assert not whole.is_same(before, whole.state(Plain))
