@@ -99,11 +99,12 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                 plan.outline(found)
             except Numbers:
                 plan.read_numbers = True
-            except Caught:
-                if plan.numbers and not plan.read_numbers:
+            except Caught as error:
+                code = outline.behind(plan.tracer(), error)
+                if code is not None:
+                    plan.outline(Outline(code))
+                elif not plan.know_better():
                     plan.read_numbers = True
-                else:
-                    plan.know_better()
             except Seen:
                 pass
             except Cases as loop:

@@ -313,3 +313,30 @@ def runs_and_more(kinds):
 
 def by_size(size, kinds):
     return {size[0]: 1}.get(kinds[0].item(), size[0])
+
+
+def windows(grid):
+    found = []
+    for t, h, w in grid.tolist():
+        down, across = 4 - h % 4, 4 - w % 4
+        places = torch.nn.functional.pad(torch.arange(t * h * w).reshape(t, h, w), (0, across, 0, down), value=-1)
+        places = places.reshape(t, (h + down) // 4, 4, (w + across) // 4, 4).transpose(2, 3)
+        places = places.reshape(t, -1, 4, 4).reshape(-1)
+        found.append(places[places >= 0])
+    return torch.cat(found)
+
+
+def windows_in_a_try(x, grid):
+    try:
+        return x[windows(grid)] * 2
+    except KeyError:
+        return x
+
+
+def test_a_function_in_a_try_is_called_whole_where_torch_cannot_do_with_its_sizes() -> None:
+    fast = monograph.compile(windows_in_a_try, backend="reference")
+    x = torch.arange(32.0)
+    for h, w in ((4, 8), (8, 4), (2, 16)):
+        grid = torch.tensor([[1, h, w]])
+        assert torch.equal(fast(x, grid), windows_in_a_try(x, grid))
+    assert len(dispatcher_of(fast).entries) == 1
