@@ -3,7 +3,7 @@
     Replica ::= pickle of the object graph, in which these stand for themselves:
                     leaf     what the program gives: tensors, numbers, sizes, numpy arrays
                     held     what the call does not make: classes, modules, what was there before the trace, objects
-                             behind which nothing traced lies
+                             of other classes than the user's behind which nothing traced lies
 
 An object of the user's is made by the `__new__` of the class of C behind its own, and filled without running the user's
 code: that made it once. Of functions the closure, the defaults and the attributes are made again. Objects of C follow
@@ -12,6 +12,7 @@ their own `__reduce_ex__`; what has none is refused by name where something trac
 
 from __future__ import annotations
 
+import enum
 import gc
 import io
 import pickle
@@ -32,7 +33,7 @@ from monograph.capture.dims import SYMBOLIC
 from monograph.capture.guards import ABSENT
 from monograph.capture.iterators import OneWay
 from monograph.capture.number import TracedNumber
-from monograph.capture.readset_code import HEAP_TYPE
+from monograph.capture.readset_code import HEAP_TYPE, is_user_class
 from monograph.capture.readset_journal import read_slot
 
 __all__ = ["ATOMS", "Replica", "Within", "is_container", "is_dressed", "is_size"]
@@ -63,7 +64,8 @@ def _is_closed(value: Any) -> bool:
 def is_container(value: Any) -> bool:
     """Whether each call makes one of its own, whatever it holds."""
     kind = type(value)
-    return kind in CONTAINERS or (kind is types.FunctionType and value.__closure__ is not None)
+    return (kind in CONTAINERS or (kind is types.FunctionType and value.__closure__ is not None)
+            or (is_user_class(kind) and not isinstance(value, (torch.nn.Module, enum.Enum)) and _base(kind) in FILLED))
 
 
 class Within:
@@ -245,10 +247,15 @@ def _reduced(value: Any) -> Any:
         return kind, tuple(gc.get_referents(value))
     if kind in VIEWS:
         return VIEWS[kind], tuple(gc.get_referents(value))
-    base = next(entry for entry in kind.__mro__ if is_of_c(entry))
+    base = _base(kind)
     if base is kind or base not in FILLED and not issubclass(base, BaseException):
         return NotImplemented
     return _object(value, kind, base)
+
+
+def _base(cls: type) -> type:
+    """The class of C behind a class of the user's."""
+    return next(entry for entry in cls.__mro__ if is_of_c(entry))
 
 
 def is_of_c(cls: type) -> bool:

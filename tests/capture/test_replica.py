@@ -2,7 +2,9 @@
 
 import collections
 import dataclasses
+import enum
 import functools
+import threading
 import types
 
 import pytest
@@ -177,6 +179,30 @@ def test_code_of_the_class_does_not_run_again():
     before = Linked.made
     compiled(torch.ones(3))
     assert Linked.made - before in (0, 2)              # what eager writes at every call is made again
+
+
+class Settings:
+    def __init__(self, size):
+        self.size, self.lock = size, threading.Lock()
+
+
+MISSING = Settings(0)
+
+
+def test_objects_without_tensors_are_each_calls_own():
+    def settings(x, default=MISSING):
+        return x * 2, Settings(3), {"k": Settings([1])}, MISSING, default, Color.RED
+
+    compiled = monograph.compile(settings)
+    first, second = compiled(torch.ones(3)), compiled(torch.ones(3))
+    assert first[1] is not second[1] and first[2]["k"].size is not second[2]["k"].size
+    first[1].size = 4
+    assert compiled(torch.ones(3))[1].size == 3
+    assert first[3] is first[4] is MISSING and first[5] is Color.RED
+
+
+class Color(enum.Enum):
+    RED = 1
 
 
 class Keeper:
