@@ -123,7 +123,8 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
     arguments = Arguments(args, kwargs, overlap=overlap, bound=weights, whole=whole,
                           gradients=_gradients(captured, args, kwargs)[1], sizes=sizes, objects=objects.leaves,
                           attributes={leaf: found for leaf, found in reads.of_tensors.arguments.items()
-                                      if leaf < leaves})
+                                      if leaf < leaves},
+                          rewritten=[captured.bindings[input].leaf for input in captured.boundary.rewritten])
     guard = generate(others, arguments, weights, labels, fetched, tags.check if tags is not None else None, sizes,
                      objects if objects.steps else None)
     if captured.classes:

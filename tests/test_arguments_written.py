@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Callable
 from typing import Any
 
@@ -197,3 +199,19 @@ def test_a_call_that_raises_leaves_the_argument_alone() -> None:
     with pytest.raises(IndexError):
         picked(plain, torch.tensor([7]))
     assert x.requires_grad == plain.requires_grad
+
+
+def test_a_leaf_is_no_tensor_with_a_history() -> None:
+    def said(x):
+        print("here")
+        x.mul_(2)
+        return x * 1
+
+    fast = monograph.compile(said, backend="reference")
+    for kind in ("with a history", "leaf", "view", "one of several views", "view of a leaf", "with a history"):
+        with contextlib.redirect_stdout(io.StringIO()) as mine:
+            got = seen(fast, kind, [1.0, 2.0, 3.0])
+        with contextlib.redirect_stdout(io.StringIO()) as theirs:
+            want = seen(said, kind, [1.0, 2.0, 3.0])
+        assert mine.getvalue() == theirs.getvalue() == "here\n"
+        assert got[0] == want[0]

@@ -33,14 +33,14 @@ class Arguments:
     `bound` are the tensors beside the arguments that it reads. `whole`: leaves of whose storage it sees all.
     `gradients`: leaves whose `.grad` it read, and what that was. `sizes`: what it takes for granted of sizes that
     are symbols. `attributes`: those of the user's on tensors that it read, ABSENT where there were none. `objects`:
-    leaves that the facts speak of, as they are in the call."""
+    leaves that the facts speak of, as they are in the call. `rewritten`: leaves that it gives another history."""
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, overlap: bool = True,
         bound: Sequence[torch.Tensor] = (), whole: Sequence[int] = (),
         gradients: Mapping[int, torch.Tensor | None] | None = None, sizes: SizeFacts | None = None,
         attributes: Mapping[int, Mapping[str, Any]] | None = None,
-        objects: Collection[int] = (),
+        objects: Collection[int] = (), rewritten: Collection[int] = (),
     ) -> None:
         self.leaves: list[str] = []              # names of the leaves in the generated text
         self.values: list[Any] = []
@@ -54,6 +54,7 @@ class Arguments:
         self.sizes = sizes
         self.attributes = dict(attributes or {})
         self.objects = objects
+        self.rewritten = rewritten
         self.tensors: TensorFacts | None = None
         self.distinct: list[int] = []            # leaves that are tensors, each object once (what torch's check takes)
         self.pattern: list[Any] = []
@@ -128,6 +129,7 @@ class Arguments:
                       for i, found in self.attributes.items() for name, value in found.items()])
         text.require([f"{text.name(compat.storage_size)}({self.leaves[i]}) == {compat.storage_size(self.values[i])}"
                       for i in self.whole])
+        text.require([f"not {text.name(compat.is_barred)}({self.leaves[i]})" for i in self.rewritten])
         self.pattern = overlap_pattern(tensors, self.bound)
         self.overlap = self.overlap or bool(self.pattern)
         if self.overlap and (len(tensors) > 1 or self.bound):

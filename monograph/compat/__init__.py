@@ -286,8 +286,10 @@ def gradient_edge(tensor: torch.Tensor) -> Any:
 
 
 def is_barred(tensor: torch.Tensor) -> bool:
-    """Whether autograd lets nobody write to the tensor in place: a view of a leaf that requires grad, one of several
-    that an op gave, or one made without grad."""
+    """Whether autograd lets nobody write to the tensor in place: a leaf that requires grad, or a view of one, one of
+    several that an op gave, or one made without grad."""
+    if tensor.is_leaf and tensor.requires_grad:
+        return True
     base = tensor._base    # 2.13
     if base is None:
         return False
