@@ -19,6 +19,7 @@ import gc
 import logging
 import sys
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -311,6 +312,7 @@ class ReadSet:
         key = ("class", cls, name)
         if key in self.facts:
             return
+        self._bases(cls)
         found = find_attribute(cls, name)
         if found is None:
             self._of_metaclass(key, cls, name)
@@ -379,6 +381,8 @@ class ReadSet:
             self._queue.popleft()
 
     def _reach(self, value: Any, path: str) -> None:
+        if type(value) in weakref.ProxyTypes:        # which says that it is of the class of the object
+            value = value.__dir__.__self__
         if isinstance(value, (*SIMPLE, enum.Enum)):
             return
         if id(value) in self.known:
@@ -437,9 +441,12 @@ class ReadSet:
             self.journal.watch(entry, entry.__name__)
         self.facts["kind", id(value)] = Fact(f"class of {path or 'the module'}", "type({0})", (value,), "is", kind,
                                              () if issubclass(kind, (dict, type)) else (value,))
-        if ("bases", kind) not in self.facts and is_user_class(kind):
-            self.facts["bases", kind] = Fact(f"bases of {kind.__name__}", "{0}.__mro__", (kind,), "same", kind.__mro__,
-                                             (kind,))
+        self._bases(kind)
+
+    def _bases(self, cls: type) -> None:
+        if ("bases", cls) not in self.facts and is_user_class(cls):
+            self.facts["bases", cls] = Fact(f"bases of {cls.__name__}", "{0}.__mro__", (cls,), "same", cls.__mro__,
+                                            (cls,))
 
     def _class(self, cls: type, path: str) -> None:
         if is_user_class(cls) and issubclass(cls, torch.Tensor):       # its fakes are of another class, not watched

@@ -68,7 +68,7 @@ class ValueReads:
             self._container(value, path)
         elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
             self.facts["array", id(value)] = Fact(
-                f"content of {path}", "{0}.tobytes() == {1}", (value, value.tobytes()))
+                f"content of {path}", "{1}({0}) == {2}", (value, array_content, array_content(value)))
             self.settings("how numpy writes arrays", np.get_printoptions)
         elif isinstance(value, (io.StringIO, io.BytesIO)):
             self.facts["stream", id(value)] = Fact(f"content of {path}", "({0}.getvalue(), {0}.tell()) == {1}",
@@ -142,9 +142,12 @@ class ValueReads:
         if isinstance(value, dict):
             self._dict(value, path)
         elif isinstance(value, (list, deque)):
-            self.facts["length", id(value)] = Fact(f"length of {path}", "len({0})", (value,), "same", len(value))
-            for i, entry in enumerate(list.__iter__(value) if isinstance(value, list) else deque.__iter__(value)):
-                self.facts["item", id(value), i] = Fact(f"{path}[{i}]", f"{{0}}[{i}]", (value,), "same", entry)
+            base, plain = (list if isinstance(value, list) else deque), kind in (list, deque)
+            size, get = ("len({0})", "{{0}}[{i}]") if plain else ("{1}({0})", "{{2}}({{0}}, {i})")
+            objects = (value,) if plain else (value, base.__len__, base.__getitem__)
+            self.facts["length", id(value)] = Fact(f"length of {path}", size, objects, "same", base.__len__(value))
+            for i, entry in enumerate(base.__iter__(value)):
+                self.facts["item", id(value), i] = Fact(f"{path}[{i}]", get.format(i=i), objects, "same", entry)
                 self.reads.reach(entry, f"{path}[{i}]")
         elif isinstance(value, tuple):
             for i, entry in enumerate(tuple.__iter__(value)):
@@ -153,7 +156,7 @@ class ValueReads:
             self.facts["item", id(value)] = Fact(path, "{0} == {1}", (value, set(value)))
 
     def _dict(self, value: dict[Any, Any], path: str) -> None:
-        keys = list(dict.__iter__(value))
+        keys = list((OrderedDict if isinstance(value, OrderedDict) else dict).__iter__(value))
         if not keys:
             self.facts["length", id(value)] = Fact(f"keys of {path}", "not {0}", (value,), watch=(value,))
         else:
@@ -169,3 +172,8 @@ class ValueReads:
             objects = (value, key, dict.__getitem__)
             self.facts["item", id(value), key] = Fact(label, get, objects, "same", entry, (value,))
             self.reads.reach(entry, label)
+
+
+def array_content(array: np.ndarray) -> tuple[Any, ...]:
+    """All that may change of an array in place."""
+    return array.shape, array.strides, array.dtype, array.flags.num, array.tobytes()
