@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         random = Random(number)
         backend = "llvm" if random.random() < options.llvm else "reference"
         grad = random.random() < options.grad
-        program = write(random, grad=grad, deepest=options.deepest)
+        program = write(random, grad=grad, deepest=options.deepest, rewriting=grad)
         verdict = judge(program, number, grad, backend)
         kinds[verdict.kind] += 1
         if verdict.kind == "equal":

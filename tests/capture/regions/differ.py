@@ -117,7 +117,7 @@ def observe(function: Any, known: dict[str, Any], seed: int, grad: bool) -> Seen
     seen = Seen(ended if ended is not None else shown(result), shown(given), shown(held),
                 alias_relation(tensors), random, printed)
     if ended is None:
-        seen.after = gradients(result, leaves, function) if grad else writes(result, given)
+        seen.after = gradients((result, given), leaves, function) if grad else writes(result, given)
     clear(function)
     return seen
 

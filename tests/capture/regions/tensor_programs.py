@@ -263,6 +263,12 @@ class TensorWriter(Writer):
         return self.placed(construct, self.random.choice([lines for name, lines in vocabulary.PIECES
                                                           if name == construct]), where)
 
+    def rewriting(self, where: Where) -> list[str]:
+        """A piece that writes in place to what has a history, or gets one, in a branch or loop."""
+        inside = Where(where.loop, where.depth + 1, where.function, where.generator, where.names)
+        self.count("in place under grad")
+        return ["    " + line for line in self.written(self.random.choice(vocabulary.REWRITING), inside, "")]
+
     def opening(self, methods: Sequence[str], where: Where) -> list[str]:
         """How most programs begin: with a call of a method of their own, or what is seldom otherwise."""
         inside = Where(where.loop, where.depth + 1, where.function, where.generator, where.names)
@@ -328,8 +334,9 @@ def started(lines: list[str], margin: str, start: Sequence[tuple[str, str]] = ST
     return [f"{margin}{name} = {text}" for name, text in start if name in used]
 
 
-def write(random: Random, *, grad: bool = False, deepest: int = 3) -> Program:
-    """A program; `grad`: one that writes to no argument in place, which is refused while it requires grad."""
+def write(random: Random, *, grad: bool = False, deepest: int = 3, rewriting: bool = False) -> Program:
+    """A program; `grad`: one for gradients, that writes to no argument in place; with `rewriting` it does, and to more
+    that has a history."""
     module = random.random() < 0.3
     writer = TensorWriter(random, module, min(deepest, random.choice([1, 2, 2, 3])))
     if module:
@@ -341,11 +348,14 @@ def write(random: Random, *, grad: bool = False, deepest: int = 3) -> Program:
     chosen = {lines[0].split("(")[0]: lines for lines in random.sample(vocabulary.METHODS, random.randrange(0, 3))}
     methods = [writer.method(lines) for lines in chosen.values()] if module else []
     body = writer.opening(sorted(chosen), where) if random.random() < 0.8 else []
+    if rewriting and random.random() < 0.6:
+        body += writer.rewriting(where)
     body += [line for _ in range(random.choice([1, 1, 1, 2])) for line in writer.block(where)]
     results = random.sample(["x", "y", "v", "i", "s", "r", "w", "t", "d", "z", "o.x", "o.n", "list(e)", "sorted(m)"],
                             random.randrange(1, 4))
     body.append(f"    return {', '.join(results)}")
-    body = [*["    a, b, c = a * 1, b * 1, c * 1"] * grad, *started(body, "    ", start), *body,
+    copied = grad and not (rewriting and random.random() < 0.5)
+    body = [*["    a, b, c = a * 1, b * 1, c * 1"] * copied, *started(body, "    ", start), *body,
             *(f"    {name} = 0" for name in "zwj")]
     if module:
         lines = ["class program(Base):", "    def forward(self, a, b, c, q, k, p):", *("    " + line for line in body)]

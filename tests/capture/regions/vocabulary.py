@@ -6,7 +6,7 @@ statements, `<loop>` statements in a loop, `<start>` the assignments with which 
 
 from __future__ import annotations
 
-__all__ = ["EXPRESSIONS", "GIVEN", "ITEMS", "METHODS", "NAMES", "OWN", "OWN_EXPRESSIONS", "PIECES",
+__all__ = ["EXPRESSIONS", "GIVEN", "ITEMS", "METHODS", "NAMES", "OWN", "OWN_EXPRESSIONS", "PIECES", "REWRITING",
            "SELDOM", "START", "STATEMENTS"]
 
 NAMES = {"M": ("x", "y", "z"), "V": ("v", "w"), "S": ("s",), "Q": ("h",), "K": ("t",), "N": ("i", "j"), "L": ("r",)}
@@ -190,4 +190,22 @@ METHODS: tuple[tuple[str, ...], ...] = (
     ("def own(self, a, p=1):", "    <start>", "    if p > 2 or {C}:", "        return a",
      "    return self.own(a * 0.5 + 1, p + 1)"),
     ("def twice(self, a):", "    <start>", "    <block>", "    return {M}"),
+)
+
+# Writes in place under autograd; the names are used nowhere else.
+REWRITING: tuple[tuple[str, ...], ...] = (
+    ("x = a * c", "if {C}:", "    x.mul_(c)", "else:", "    x[0].add_({V})", "y = x * 0.5 + b"),
+    ("x = torch.zeros(2, 3)", "for g in range(int({K}) % 3):", "    x[g % 2] = {V} * c", "    x[g % 2] += c",
+     "y = x + a"),
+    ("x = b * c", "for g in range({K} % 3):", "    if {C}:", "        x.sub_({V})", "    else:",
+     "        x[0, 1:].mul_(0.5)"),
+    ("x = a * 2", "y = x[1]", "if {C}:", "    y.mul_(0.5)", "v = y + x[0]"),
+    ("x = a * c", "if {C}:", "    x.detach_()", "y = x * c"),
+    ("v = torch.zeros(3)", "for g in a:", "    if g.sum() > {N}:", "        v += g", "    <loop>"),
+    ("x = a * 1", "if {C}:", "    with torch.no_grad():", "        x.mul_(0.5)", "y = x + b"),
+    ("x = a * 2", "y = x * x", "if {C}:", "    x.add_(1)", "z = x + b"),
+    ("if {C}:", "    a.mul_(c)", "else:", "    b[0] = {V}"),
+    ("i = 0", "while i < {K} % 3:", "    i += 1", "    a.mul_(0.5)", "    a[0].add_(c)", "x = a * b"),
+    ("x = a * b", "if {C}:", "    x.masked_fill_(x > 0.5, 0.25)", "else:", "    x.copy_({M}.detach())"),
+    ("r = [a * 1, b * 1]", "if {C}:", "    r[0].add_({M})", "    r[1][0] = 0.5", "x = r[0] * r[1]"),
 )
