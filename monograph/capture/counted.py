@@ -63,10 +63,24 @@ class TracedList(Counted, list[Any]):        # torch functions in C take nothing
             raise Unmergeable("the length of a list that values in a branch or loop decide")
         raise SizesDiffer(sizes.request)
 
+    def joined(self) -> Any:
+        """The list as `Collected`, where it is one of tensors."""
+        return None
+
     def __iter__(self) -> Iterator[Any]:
-        frame = blame.asking_frame(2)
+        self._ask()
+
+    def __len__(self) -> int:
+        self._ask()
+
+    def __bool__(self) -> bool:
+        self._ask()
+
+    def _ask(self) -> NoReturn:
+        """Where Python wants to know how long the list is, let converted code leave that to the run."""
+        frame = blame.asking_frame(3)
         if frame is not None and self.tracer.can_convert(frame.f_code):
-            raise Asked(frame.f_code, self.tracer.refusal("the length of a loop"))
+            raise Asked(frame.f_code, self.tracer.refusal("the length of a list"))
         self.give_up()
 
 
@@ -78,7 +92,7 @@ def _refuse(name: str) -> Callable[..., NoReturn]:
     return refused
 
 
-for _name in """__len__ __bool__ __getitem__ __setitem__ __delitem__ __contains__ __reversed__ __add__ __radd__ __iadd__
+for _name in """__getitem__ __setitem__ __delitem__ __contains__ __reversed__ __add__ __radd__ __iadd__
         __mul__ __rmul__ __imul__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __repr__ __str__ __format__ __copy__
         __deepcopy__ __reduce_ex__ append clear copy count extend index insert pop remove reverse sort""".split():
     setattr(TracedList, _name, _refuse(_name))
@@ -118,6 +132,9 @@ class Collected(TracedList):
         super().__init__(tracer, length, self.give_up)
         self.buffer, self.dim = buffer, dim
 
+    def joined(self) -> Any:
+        return self
+
 
 def listed(tracer: Tracer, tensor: Any) -> Any:
     """`tensor.tolist()`, where values decide how many entries that has; else NotImplemented."""
@@ -135,6 +152,7 @@ def listed(tracer: Tracer, tensor: Any) -> Any:
 def call(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     """What a function of `FUNCTIONS` gives for arguments with a TracedList; NotImplemented where it sees a list."""
     first, *rest = args or (None,)
+    first = first.joined() if isinstance(first, TracedList) else first
     names = dict(zip(FUNCTIONS[func], rest)) | kwargs
     if isinstance(first, Collected) and set(names) <= {"dim"}:
         return _joined(first, names.get("dim", 0), stack=func is torch.stack)
@@ -150,8 +168,9 @@ def call(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
 def _joined(entries: Collected, dim: Any, *, stack: bool) -> Any:
     """`torch.cat` or `torch.stack` of what a comprehension gave."""
     buffer, rank = entries.buffer, entries.buffer.dim()
-    if entries.length == 0 or type(dim) is not int:      # torch raises
+    if type(dim) is not int or blame.may_be_caught():
         return NotImplemented
+    entries.tracer.only_if((entries.tracer.traced(entries.length) > 0).tensor)      # torch raises
     if entries.dim is not None:
         same = not stack and -rank <= dim < rank and dim % rank == entries.dim
         return buffer.clone() if same else NotImplemented

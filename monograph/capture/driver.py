@@ -143,6 +143,7 @@ class _Plan:
     forks: dict[Any, int] = field(default_factory=dict)       # statements that take the path of this call
     split: set[Any] = field(default_factory=set)        # loops whose bodies are traced once per number
     whole: set[int] = field(default_factory=set)        # hooks of the backward that are called whole
+    room: dict[Any, int] = field(default_factory=dict)        # loops -> entries that their lists have room for
     exact: bool = False                                 # no object stands for several: statements that choose one fork
     read_numbers: bool = False                          # integers are read from this call
     numbers: int = 0                                    # traced numbers made by the last attempt

@@ -78,6 +78,7 @@ class Identities:
         self.tracer = tracer
         self.choices: dict[int, Choice] = {}         # by id of the object that stands for it
         self.shared: dict[int, Any] = {}
+        self.hidden: dict[int, Any] = {}
         self.exact = False
 
     def choose(self, value: Any, cases: Iterable[Case], site: Any, *, unclear: bool = False,
@@ -92,10 +93,17 @@ class Identities:
         """`value`, which a loop chose, may be the same tensor as another one that it chose."""
         self.shared[id(value)] = value
 
+    def hide(self, value: Any) -> None:
+        """`value` may be a tensor that others know, and nobody knows which."""
+        self.hidden[id(value)] = value
+
     def refuse_two(self, values: Iterable[Any]) -> None:
-        """Unmergeable where two of these, which are seen, may be one tensor and nobody knows when."""
+        """Unmergeable where two of these, which are seen, may be one tensor, or one may be another that is seen, and
+        nobody knows when."""
         seen: dict[Any, Any] = {}
         for value in values:
+            if id(value) in self.hidden:
+                raise Unmergeable("a result may be another tensor", self.choices[id(value)].site)
             if id(value) in self.shared:
                 site = self.choices[id(value)].site
                 if seen.setdefault(site, value) is not value:

@@ -192,6 +192,8 @@ def metadata(tracer: Tracer, call: Call) -> Any:
     """`t_()`, `resize_`, `set_`, ...: the tensor lies elsewhere from now on."""
     target = call.tensors[0]
     before, home = Layout.of(target), tracer.memory.of(target)
+    if home.frozen is not None:                   # it may be another tensor, which would lie elsewhere too
+        raise Unmergeable(*home.frozen)
     result = tracer.fake(call.func, call.args, call.kwargs)
     after = Layout.of(target)
     new_home = tracer.memory.find(target)

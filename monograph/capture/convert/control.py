@@ -166,8 +166,16 @@ class _Control:
         read = scope.loaded(nodes) - names - {"super"}
         live: frozenset[str] = getattr(statement, "live", frozenset(names))
         entering: frozenset[str] = getattr(statement, "entering", live) | live
-        idle = [syntax.constant(" ".join(sorted(names - some))) for some in (live, entering)]
+        grown = set() if isinstance(statement, ast.If) else self.grown(nodes)
+        idle = [syntax.constant(" ".join(sorted(some))) for some in (names - live, names - entering, grown)]
         return support("state", [self.named(names), self.named(read), *idle], place)
+
+    def assigned(self, nodes: Sequence[ast.AST]) -> set[str]:
+        """The variables that a statement may assign: a loop may put another list in the place of one it appends to."""
+        return scope.assigned(nodes) | self.grown(nodes)
+
+    def grown(self, nodes: Sequence[ast.AST]) -> set[str]:
+        return scope.grown(nodes) & self.scope.locals
 
     def named(self, names: set[str]) -> ast.expr:
         if not names:
@@ -175,7 +183,7 @@ class _Control:
         return thunk(ast.Tuple([load(name) for name in sorted(names)], ast.Load()))
 
     def do_If(self, node: ast.If, hoisted: Block) -> Block:
-        names = scope.assigned([*node.body, *node.orelse])
+        names = self.assigned([*node.body, *node.orelse])
         state = self.state(names, [*node.body, *node.orelse], node.test, node)
         test = self.expressions.decide(node.test, hoisted)
         then, first = self.region("then", node.body, names, node)
@@ -184,7 +192,7 @@ class _Control:
         return [*hoisted, *then, *otherwise, decided]
 
     def do_While(self, node: ast.While, hoisted: Block) -> Block:
-        names = scope.assigned([node.test, *node.body])
+        names = self.assigned([node.test, *node.body])
         state = self.state(names, [node.test, *node.body], node.test, node)
         before, test = self.repeated(node.test)
         body, run = self.region("body", node.body, names, node)
@@ -204,7 +212,7 @@ class _Control:
 
     def do_For(self, node: ast.For, hoisted: Block) -> Block:
         targets = scope.assigned([node.target])
-        names = targets | scope.assigned(node.body)
+        names = targets | self.assigned(node.body)
         state = self.state(names, node.body, node.iter, node)
         items = self.expressions.convert(node.iter, hoisted)
         item = syntax.HIDDEN + "item"

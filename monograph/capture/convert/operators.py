@@ -73,6 +73,7 @@ class State:
     read: Callable[[], tuple[Any, ...]]
     dead: frozenset[str] = frozenset()       # names that nobody reads after the statement
     local: frozenset[str] = frozenset()      # those among them that every iteration of a loop sets before it reads them
+    grown: frozenset[str] = frozenset()      # names of what a loop may append to
 
 
 class Operators:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 __all__ = [
-    "COMPREHENSIONS", "FRAMED", "FUNCTIONS", "SCOPES", "Scope", "assigned", "declared", "evaluated", "has", "loaded",
-    "looks_at_frame", "own_nodes", "parameter_names", "pinned", "pinned_by_yield",
+    "COMPREHENSIONS", "FRAMED", "FUNCTIONS", "SCOPES", "Scope", "assigned", "declared", "evaluated", "grown", "has",
+    "loaded", "looks_at_frame", "own_nodes", "parameter_names", "pinned", "pinned_by_yield",
 ]
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -22,6 +22,9 @@ SCOPES = (*FUNCTIONS, ast.ClassDef)
 FRAMED = frozenset({"locals", "vars", "dir"})
 EVALUATORS = frozenset({"eval", "exec"})
 SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
+
+
+GROWING = frozenset({"append", "extend"})
 
 
 @dataclass
@@ -93,6 +96,20 @@ def _bound_by(node: ast.AST) -> list[str]:
     if isinstance(node, ast.MatchMapping):
         return [node.rest] if node.rest else []
     return []
+
+
+def grown(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names of what a piece of a function appends to."""
+    return {name for node in own_nodes(nodes) if (name := _appended_to(node)) is not None}
+
+
+def _appended_to(node: ast.AST) -> str | None:
+    if isinstance(node, ast.AugAssign) and isinstance(node.value, (ast.List, ast.Tuple)):
+        return node.target.id if isinstance(node.target, ast.Name) else None
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in GROWING:
+        return None
+    return call.func.value.id if isinstance(call.func.value, ast.Name) else None
 
 
 def loaded(nodes: Iterable[ast.AST]) -> set[str]:

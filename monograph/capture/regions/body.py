@@ -55,6 +55,7 @@ class Start:
         self.tracer = tracer
         self.state = state
         self.loc: SourceLoc | None = blame.location(blame.user_frame())
+        tracer.draws.settle()                # what seeds the first draw of a body stands before the statement
         self.variables = state.get()
         self.objects = Objects((*self.variables, *state.read()), tracer.watched())
         self.globals = tracer.globals_now()

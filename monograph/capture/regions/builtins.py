@@ -14,10 +14,12 @@ import torch
 
 from monograph.capture.arrays import TracedArray
 from monograph.capture.classes import class_of
+from monograph.capture.convert.operators import State
 from monograph.capture.counted import Counted, TracedList
 from monograph.capture.dims import key_of
+from monograph.capture.grown import Grown
 from monograph.capture.number import TracedNumber
-from monograph.capture.regions.iterate import TracedRange, counted
+from monograph.capture.regions.iterate import TracedRange, counted, run_counted
 from monograph.capture.text import Piece, TracedText
 
 if TYPE_CHECKING:
@@ -82,6 +84,8 @@ def _bool(operators: RegionOperators, *args: Any) -> Any:
 
 
 def _len(operators: RegionOperators, value: Any) -> Any:
+    if isinstance(value, Grown):
+        return operators.tracer.traced(value.length)
     return value.length if isinstance(value, Counted) else len(value)
 
 
@@ -108,7 +112,8 @@ def _reversed(operators: RegionOperators, items: Any) -> Any:
     found = counted(operators.tracer, items)
     if found is None:
         return reversed(items)
-    return Counted(found.length, lambda index: found.item(found.length - 1 - index))
+    last = operators.tracer.traced(found.length) - 1
+    return Counted(found.length, lambda index: found.item(last - index))
 
 
 def _zip(operators: RegionOperators, *items: Any, **options: Any) -> Any:
@@ -123,6 +128,26 @@ def _zip(operators: RegionOperators, *items: Any, **options: Any) -> Any:
 
 def _size(length: Any) -> Any:
     return key_of(length) if isinstance(length, (int, torch.SymInt)) else None
+
+
+def _sum(operators: RegionOperators, items: Any, start: Any = 0) -> Any:
+    """The first entry stands before the loop: what is summed up may be of another kind than `start`."""
+    found = counted(operators.tracer, items) if not isinstance(items, torch.Tensor) else None
+    if found is None:
+        return sum(items, start)
+    if found.length == 0:
+        return start
+    total: list[Any] = [start + found.item(0)]
+
+    def add(entry: Any) -> None:
+        total[0] = total[0] + entry
+
+    def put(values: tuple[Any, ...]) -> None:
+        total[:] = values
+
+    rest = Counted(operators.tracer.traced(found.length) - 1, lambda index: found.item(index + 1))
+    run_counted(operators, rest, add, lambda: None, State(("$total",), lambda: (*total,), put, lambda: (items,)), None)
+    return total[0]
 
 
 def _any(operators: RegionOperators, items: Any) -> Any:
@@ -198,5 +223,6 @@ def _same(value: Any) -> Any:
 RULES: dict[Any, Rule] = {
     int: _int, float: _float, bool: _bool, str: _str, repr: _repr,
     len: _len, range: _range, enumerate: _enumerate, reversed: _reversed,
-    zip: _zip, any: _any, all: _all, min: _min, max: _max, sorted: _sorted, isinstance: _isinstance, type: _type,
+    zip: _zip, sum: _sum, any: _any, all: _all, min: _min, max: _max, sorted: _sorted, isinstance: _isinstance,
+    type: _type,
 }

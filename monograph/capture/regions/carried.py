@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from monograph import compat
 from monograph.capture.classes import same_look
 from monograph.capture.convert.operators import UNBOUND
+from monograph.capture.grown import WRITTEN
 from monograph.capture.guards import same
 from monograph.capture.layout import Layout, compact
 from monograph.capture.number import TracedNumber, kind_of
@@ -236,8 +237,12 @@ class Carried:
             home = compat.storage_id(given), layout.key
             leaf.kind, leaf.places, leaf.objects = "moving", {home: layout}, {home: given}
             return True
-        again = self.start.grad and not leaf.follow and is_differentiable(end, self.given(leaf))
-        leaf.follow |= again
+        frozen = tracer.memory.of(found).frozen
+        again = frozen is not None and frozen[0] is WRITTEN and not leaf.kept
+        leaf.kept |= again
+        follows = self.start.grad and not leaf.follow and is_differentiable(end, self.given(leaf))
+        leaf.follow |= follows
+        again |= follows
         unclear = leaf.follow and tracer.identities.of(found) is not None and self._holder(at[0]) is None
         again |= unclear and not leaf.unclear
         leaf.unclear |= unclear

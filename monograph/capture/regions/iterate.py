@@ -71,8 +71,9 @@ def run_counted(operators: RegionOperators, items: Counted, assign: Callable[[An
         index[0] = index[0] + 1
 
     whole = State((*state.names, "$index"), lambda: (*state.get(), index[0]), put, state.read,
-                  state.dead | {"$index"}, state.local)
-    operators.while_(lambda: index[0] < length, step, whole, stop)
+                  state.dead | {"$index"}, state.local, state.grown)
+    operators.while_(lambda: index[0] < length, step, whole, stop,
+                     length if isinstance(items.length, TracedNumber) else items.length)
 
 
 def run_body(operators: RegionOperators, site: Any, entry: Any, assign: Callable[[Any], None], body: Thunk,
@@ -171,19 +172,18 @@ def peek(tracer: Tracer, test: Callable[[], bool | torch.Tensor], state: State) 
 
 def collect(operators: RegionOperators, items: Counted, assign: Callable[[Any], None], body: Thunk, state: State,
             made: list[Any]) -> Collected | None:
-    """What `for target in items: body` adds to the list `made`; None where it is not one tensor each time, of which at
-    most one size is another one each time, with a sum that is known."""
+    """What `for target in items: body` adds to the list `made`; None where it is not one tensor each time, of which
+    one size is another one each time, with a sum that is known."""
     tracer = operators.tracer
     look = _entry(tracer, items, assign, body, state, made)
     length = tracer.size(items.length) if isinstance(items.length, TracedNumber) else items.length
     if look is None or not isinstance(length, torch.SymInt):
         return None
     shape, dtype, dim = look
-    total = _total(tracer, shape[dim], length) if dim is not None else None
-    if dim is not None and total is None:
+    total = _total(tracer, shape[dim], length)
+    if total is None:
         return None
-    sizes = [length, *shape] if dim is None else [*shape[:dim], total, *shape[dim + 1:]]
-    buffer = torch.zeros(sizes, dtype=dtype)
+    buffer = torch.zeros([*shape[:dim], total, *shape[dim + 1:]], dtype=dtype)
     place: list[Any] = [0]
 
     def put(values: tuple[Any, ...]) -> None:
@@ -195,13 +195,9 @@ def collect(operators: RegionOperators, items: Counted, assign: Callable[[Any], 
         entry = made.pop()
         if torch.is_grad_enabled() and entry.requires_grad:
             raise Unmergeable("a list that grows in a loop has a gradient")
-        if dim is None:
-            buffer.index_copy_(0, tracer.traced(place[0]).tensor.reshape(1), entry.unsqueeze(0))
-            place[0] = place[0] + 1
-        else:
-            count = entry.shape[dim]
-            buffer.index_copy_(dim, torch.arange(count) + tracer.traced(place[0]).tensor, entry)
-            place[0] = place[0] + count
+        count = entry.shape[dim]
+        buffer.index_copy_(dim, torch.arange(count) + tracer.traced(place[0]).tensor, entry)
+        place[0] = place[0] + count
 
     whole = State((*state.names, "$place"), lambda: (*state.get(), place[0]), put, lambda: (*state.read(), buffer),
                   state.dead | {"$place"}, state.local)
@@ -210,7 +206,7 @@ def collect(operators: RegionOperators, items: Counted, assign: Callable[[Any], 
 
 
 def _entry(tracer: Tracer, items: Counted, assign: Callable[[Any], None], body: Thunk, state: State, made: list[Any]
-           ) -> tuple[list[Any], torch.dtype, int | None] | None:
+           ) -> tuple[list[Any], torch.dtype, int] | None:
     """Sizes and dtype of what an iteration adds to `made`, and the dim whose size is another one each time."""
     entries: list[Any] = []
     index = tracer.number_of(lambda give: give(Value(TensorType(torch.int64, ()))), int)
@@ -232,9 +228,9 @@ def _entry(tracer: Tracer, items: Counted, assign: Callable[[Any], None], body: 
     inside = tracer.sizes.local - start.local
     varying = [dim for dim, size in enumerate(layout.sizes) if not inside.isdisjoint(tracer.sizes.names_of(size))]
     channels_last = len(layout.sizes) in (4, 5) and layout.key[1][1] == 1       # then perhaps so is what is joined
-    if len(varying) > 1 or channels_last:
+    if len(varying) != 1 or channels_last:
         return None
-    return list(layout.sizes), layout.dtype, varying[0] if varying else None
+    return list(layout.sizes), layout.dtype, varying[0]
 
 
 def _total(tracer: Tracer, size: Any, length: Any) -> Any:

@@ -41,6 +41,7 @@ class Leaf:
     frozen: bool = False                          # it may be the same tensor as another leaf
     watched: set[int] = field(default_factory=set)      # storages it may be a view of, at a place only the run knows
     homes: set[int] | None = field(default_factory=set)      # storages of what the body chooses among; None: unknown
+    kept: bool = False                            # a list that grows may have it
     unclear: bool = False                         # which tensor it is then is not told by its places
     follow: bool = False                          # autograd follows it: it requires grad
     is_part: bool = False

@@ -9,7 +9,7 @@ one confirms them all (see `carried`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from monograph import compat
 from monograph.capture.classes import wear
 from monograph.capture.convert.operators import State
+from monograph.capture.grown import WRITTEN, Grown
 from monograph.capture.identity import Case
 from monograph.capture.layout import Layout
 from monograph.capture.number import DTYPES, TracedNumber, kind_of
@@ -43,25 +44,29 @@ ROUNDS = 12
 SHARED = "a tensor is written that may be the same as another one in or after a loop"
 
 
-def loop(tracer: Tracer, test: Callable[[], Any], body: Callable[[], Any], state: State, site: Any
-         ) -> None:
-    """Record `while test(): body()`; afterwards the variables are those of the last iteration."""
+def loop(tracer: Tracer, test: Callable[[], Any], body: Callable[[], Any], state: State, site: Any,
+         lists: Sequence[Grown] = ()) -> bool:
+    """Record `while test(): body()`; afterwards the variables are those of the last iteration.
+
+    Nothing is recorded, and False given, where one of `lists` has no buffers yet for what the body appends to it."""
     grad = torch.is_grad_enabled()
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        made = _Loop(tracer, test, body, Start(tracer, state, site=site, grad=grad))
+        made = _Loop(tracer, test, body, Start(tracer, state, site=site, grad=grad), lists)
     with made.start:
-        made.run()
+        return made.run()
 
 
 class _Loop:
-    def __init__(self, tracer: Tracer, test: Callable[[], Any], body: Callable[[], Any], start: Start) -> None:
+    def __init__(self, tracer: Tracer, test: Callable[[], Any], body: Callable[[], Any], start: Start,
+                 lists: Sequence[Grown]) -> None:
         self.tracer = tracer
         self.test = test
         self.body = body
         self.start = start
+        self.lists = lists
         self.carried = Carried(tracer, start)
 
-    def run(self) -> None:
+    def run(self) -> bool:
         self.carried.collect()
         for _ in range(ROUNDS):
             with torch.no_grad(), torch._C.DisableTorchFunction():
@@ -69,13 +74,20 @@ class _Loop:
             condition = self._condition(inputs)
             with torch.no_grad(), torch._C.DisableTorchFunction():
                 inputs = self._enter()
+            for found in self.lists:
+                found.begin_round()
             body = self.start.body(self.body, "body")
             if body.raised is not None:
                 raise Unmergeable("a loop's body always raises")
+            for found in self.lists:
+                found.end_round(body.written)
             with torch.no_grad(), torch._C.DisableTorchFunction():
+                if any(found.looks is not None and not found.buffers for found in self.lists):
+                    self.start.reset()
+                    return False
                 if not self.carried.learn(body):
                     self._emit(condition, body, inputs)
-                    return
+                    return True
             self.start.bodies.clear()
         raise Unmergeable("what the loop carries does not settle")
 
@@ -146,6 +158,8 @@ class _Loop:
         return wear(fake, leaf.value)
 
     def _frozen(self, leaf: Leaf) -> Any:
+        if leaf.kept:
+            return self.start.frozen(WRITTEN)
         return self.start.frozen(SHARED) if leaf.frozen or leaf.follow or leaf.watched else None
 
     def _watched(self, leaf: Leaf) -> list[Place]:
@@ -281,7 +295,7 @@ class _Loop:
         cases.append((tuple((place.predicate, True) for place in places), made))
         homes = self.carried.homes(leaf) if unclear else None
         self.tracer.identities.choose(made, cases, self.start.site, unclear=unclear, homes=homes)
-        if leaf.frozen:
+        if leaf.frozen or leaf.kept:
             self.tracer.identities.share(made)
 
 

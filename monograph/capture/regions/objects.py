@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from monograph.capture.convert.operators import Perhaps
+from monograph.capture.grown import Grown
 from monograph.capture.guards import ABSENT
 from monograph.capture.number import TracedNumber
 from monograph.capture.readset_journal import content, put, slots
@@ -44,7 +45,7 @@ class Objects:
     def _add(self, container: Any) -> bool:
         if id(container) in self.content:
             return False
-        self.content[id(container)] = (container, content(container))
+        self.content[id(container)] = (container, _content(container))
         return True
 
     def _visit(self, value: Any, depth: int) -> None:
@@ -52,6 +53,8 @@ class Objects:
             value = vars(value).get("value")
         if isinstance(value, (types.BuiltinMethodType, types.MethodWrapperType)):
             value = value.__self__
+        if isinstance(value, Grown):
+            self._add(value)
         if id(value) in self.wholes or depth > DEEPEST or type(value).__module__.startswith(OURS):
             return
         before = None if isinstance(value, torch.Tensor) else whole.state(value)
@@ -104,11 +107,15 @@ class Objects:
 
     def now(self) -> dict[int, Any]:
         """The content of the same containers at present."""
-        return {key: content(container) for key, (container, _) in self.content.items()}
+        return {key: _content(container) for key, (container, _) in self.content.items()}
 
     def restore(self) -> None:
         for container, before in self.content.values():
             refill(container, before)
+
+
+def _content(container: Any) -> Any:
+    return container.parts() if isinstance(container, Grown) else content(container)
 
 
 def position(iterator: Any) -> Any:
@@ -125,7 +132,9 @@ def position(iterator: Any) -> Any:
 
 def refill(container: Any, value: Any) -> None:
     """Give a container the content that `readset_journal.content` read from it."""
-    if isinstance(container, types.CellType):
+    if isinstance(container, Grown):
+        container.restore(value)
+    elif isinstance(container, types.CellType):
         if value:
             container.cell_contents, = value
         elif content(container):

@@ -16,8 +16,9 @@ from monograph.capture.arrays import TracedArray
 from monograph.capture.checks import REPLAY
 from monograph.capture.classes import class_of
 from monograph.capture.convert.operators import Operators, State
+from monograph.capture.grown import Grown
 from monograph.capture.number import TracedNumber
-from monograph.capture.regions import builtins, iterate
+from monograph.capture.regions import builtins, growing, iterate
 from monograph.capture.regions.cond import cond
 from monograph.capture.regions.errors import Fork, Unmergeable, forget
 from monograph.capture.regions.loop import loop
@@ -37,6 +38,7 @@ class RegionOperators(Operators):
         self.tracer = tracer
         self.growing: list[list[Any]] = []              # lists of the comprehensions that are running
         self.collected: dict[int, Any] = {}             # what stands for one of them
+        self.lists: list[Grown] = []                    # those that the loops being traced grow
         self.forks = forks          # statements that no region can stand for; of a loop, how many iterations it cannot
 
     # -- deciding ----------------------------------------------------------------------
@@ -47,6 +49,8 @@ class RegionOperators(Operators):
             value = value.truth().tensor
         if type(value) is TracedArray:
             value = value.tensor
+        if isinstance(value, Grown):
+            return self.decide(self.tracer.traced(value.length) > 0)
         if not isinstance(value, torch.Tensor):
             return bool(value)
         if value.numel() != 1:
@@ -95,7 +99,8 @@ class RegionOperators(Operators):
         else:
             self.branch(decided, then, otherwise, state)
 
-    def while_(self, test: Thunk, body: Thunk, state: State, stop: Thunk | None) -> None:
+    def while_(self, test: Thunk, body: Thunk, state: State, stop: Thunk | None, trips: Any = None) -> None:
+        """`trips`: how often the loop runs at most, where that is known before."""
         def go_on() -> Any:
             return test() if stop is None else self.and_(self.not_(stop()), test)
 
@@ -118,7 +123,8 @@ class RegionOperators(Operators):
                 return
             body()
         try:
-            loop(self.tracer, lambda: self.decide(go_on()), body, state, site)
+            record = functools.partial(loop, self.tracer, lambda: self.decide(go_on()), body, state, site)
+            growing.run(self, record, state, site, trips, early=stop is not None)
         except Unmergeable as why:
             if self.tracer.in_region:
                 raise
@@ -163,7 +169,8 @@ class RegionOperators(Operators):
         return self.growing[-1]
 
     def grown(self, made: list[Any]) -> Any:
-        while self.growing.pop() is not made:        # those of comprehensions that raised
+        given = made.given if isinstance(made, Grown) else made
+        while self.growing.pop() is not given:       # those of comprehensions that raised
             pass
         return self.collected.pop(id(made), made)
 
