@@ -27,6 +27,7 @@ from monograph.loops import (
     lower_domain,
     lower_fill,
     lower_index,
+    lower_kept,
     lower_pointwise,
     lower_reduce,
     lower_scan,
@@ -86,8 +87,8 @@ def _deep(nodes: int) -> Iterator[None]:
 
 def _roots(lowering: Lowering, item: Fused) -> list[Root]:
     roots = []
-    for value, coordinates in _points(lowering, item).items():
-        statement = lowering.store(value, coordinates, lowering.at(value, coordinates))
+    for value, points in _points(lowering, item).items():
+        statement, coordinates = lower_kept.changing(lowering, value, points)
         free = _free(lowering, list(coordinates))
         roots.append(Root(statement, tuple(v for v in lowering.affine.extents if v in free)))
     checks = [
