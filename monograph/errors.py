@@ -21,13 +21,14 @@ from __future__ import annotations
 import builtins
 import functools
 import sys
+import threading
 from typing import Any
 
 from monograph.source import SourceLoc
 
 __all__ = [
     "CaptureError", "CompileError", "DataDependentError", "DeviceError", "InputError",
-    "MismatchError", "MonographError", "RaisesInBackward", "Replay", "UninitializedError", "UnsupportedError",
+    "MADE", "MismatchError", "MonographError", "RaisesInBackward", "Replay", "UninitializedError", "UnsupportedError",
     "VerificationError", "WrongPath", "exception_class",
 ]
 
@@ -35,6 +36,15 @@ __all__ = [
 WHY = "one graph stands for every such call, and this cannot be a part of it"
 WAY = "do this before or after the compiled function and pass the result in"
 EAGERLY = "let the call run eagerly (fullgraph=False)"
+
+
+class _Made(threading.local):
+    """The errors made in this thread while a trace runs that is to know of them."""
+
+    errors: list[MonographError] | None = None
+
+
+MADE = _Made()
 
 
 class MonographError(Exception):
@@ -46,6 +56,8 @@ class MonographError(Exception):
         self.why = why
         self.hint = hint
         super().__init__(self._text())
+        if MADE.errors is not None:
+            MADE.errors.append(self)
 
     def _text(self) -> str:
         at = "" if self.loc is None else f"at {self.loc}"

@@ -20,9 +20,9 @@ import torch
 
 from monograph.source import SourceLoc
 
-__all__ = ["ALGEBRA", "asking_frame", "expression", "is_of_torch", "is_ours", "is_user_code", "know_lines",
-           "line_behind", "location", "raised_by_us", "raised_by_user", "raises_at", "reads_attribute", "site",
-           "user_frame", "warn"]
+__all__ = ["ALGEBRA", "asking_frame", "expression", "has_reached_user", "is_of_torch", "is_ours", "is_user_code",
+           "know_lines", "line_behind", "location", "raised_by_us", "raised_by_user", "raises_at", "reads_attribute",
+           "site", "user_frame", "warn"]
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -119,6 +119,12 @@ def raise_location(error: BaseException) -> SourceLoc | None:
         return None
     code = trace.tb_frame.f_code
     return SourceLoc(code.co_filename, trace.tb_lineno, code.co_qualname)
+
+
+def has_reached_user(error: BaseException) -> bool:
+    """Whether an exception came as far as a frame of the user's code: the outermost that it passed."""
+    trace = error.__traceback__
+    return trace is not None and is_user_code(trace.tb_frame.f_code)
 
 
 def may_be_caught() -> bool:

@@ -45,6 +45,7 @@ from monograph.capture.regions.errors import (
     Seen,
     Unmergeable,
     Whole,
+    caught,
     forget,
     let_go,
     swallowed,
@@ -297,8 +298,12 @@ class _Attempt:
         finally:
             waiting = self.plan.conversions.waiting
             again = Asked(waiting[0], self.tracer.refusal("a value")) if waiting else swallowed()
-            if again is not None and (waiting or not isinstance(sys.exc_info()[1], Again)):
+            raised = sys.exc_info()[1]
+            if again is not None and (waiting or not isinstance(raised, Again)):
                 raise again
+            handled = None if isinstance(raised, (Again, errors.MonographError)) else caught()
+            if handled is not None:
+                raise handled
 
     def _identify(self) -> None:
         """Where one object stands for several, those who ask for identity are to be told: convert them."""

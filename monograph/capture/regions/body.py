@@ -19,7 +19,7 @@ from monograph.capture import blame
 from monograph.capture.convert.operators import State
 from monograph.capture.dynamic import site_of
 from monograph.capture.layout import Layout
-from monograph.capture.regions.errors import Unmergeable, swallowed
+from monograph.capture.regions.errors import Unmergeable, caught, made, swallowed
 from monograph.capture.regions.gradient import look_inside
 from monograph.capture.regions.objects import Objects
 from monograph.capture.regions.rewritten import Rewritten, become_followed, put_back
@@ -120,7 +120,7 @@ class Start:
         tracer = self.tracer
         body = Body(Graph(name))
         tracer.memory.sites[id(body.graph)] = self.site
-        before = swallowed()
+        before, refused = swallowed(), made()
         with self.recording(body):
             try:
                 body.value = thunk()
@@ -131,6 +131,9 @@ class Start:
         lost = swallowed()
         if lost is not None and lost is not before:
             raise lost
+        handled = caught(refused)
+        if handled is not None:
+            raise Unmergeable(f"{type(handled).__name__} on one path: {handled}") from handled
         if tracer.count_messages() != self.messages:
             raise Unmergeable("something is printed, warned or logged on one path only")
         if self.objects.has_advanced():

@@ -2,7 +2,8 @@
 
 They are no `Exception`s, so that handlers of the user's code let them pass. What swallows them all the same
 (`finally: return`, a bare `except`) is found out at the end of the region or attempt: see `swallowed`. Where a
-`finally` of theirs raises another one, that one counts.
+`finally` of theirs raises another one, that one counts. Refusals are `Exception`s: `caught` finds those that the user's
+code has handled, which eager would not have raised.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import traceback
 from types import CodeType
 from typing import Any
 
-__all__ = ["Again", "Asked", "Cases", "Caught", "Fork", "Numbers", "Outline", "Seen", "Unmergeable", "Whole", "forget",
-           "let_go", "swallowed", "unwind"]
+from monograph.capture import blame
+from monograph.errors import MADE, MonographError
+
+__all__ = ["Again", "Asked", "Cases", "Caught", "Fork", "Numbers", "Outline", "Seen", "Unmergeable", "Whole", "caught",
+           "forget", "let_go", "made", "swallowed", "unwind"]
 
 
 class _Pending(threading.local):
@@ -26,6 +30,7 @@ PENDING = _Pending()
 def forget() -> None:
     """An attempt begins, or what was raised is dealt with."""
     PENDING.error = None
+    MADE.errors = []
 
 
 def swallowed() -> BaseException | None:
@@ -33,11 +38,20 @@ def swallowed() -> BaseException | None:
     return PENDING.error
 
 
+def caught(since: int = 0) -> MonographError | None:
+    """The first error of ours in this attempt, `since` so many were `made`, that code of the user's has handled."""
+    return next((error for error in (MADE.errors or ())[since:] if blame.has_reached_user(error)), None)
+
+
+def made() -> int:
+    return len(MADE.errors or ())
+
+
 def let_go(handled: BaseException | None) -> None:
     """The attempt is over: nothing that was raised in it holds the frames that it passed, and the fakes in them.
     `handled` was there before."""
     pending = PENDING.error
-    forget()
+    PENDING.error = MADE.errors = None
     unwind(pending, handled)
 
 

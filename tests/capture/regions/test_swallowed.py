@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -64,3 +65,40 @@ def test_swallowed(function: Any) -> None:
     with torch.no_grad():
         for x in (torch.ones(3), -torch.ones(3), torch.ones(3) * 2):
             assert torch.equal(fast(x), function(x))
+
+
+def handled(x):
+    try:
+        n = x.data_ptr()
+    except Exception:
+        n = 7
+    return x + n
+
+
+def suppressed(x):
+    with contextlib.suppress(Exception):
+        return x + x.data_ptr()
+    return x + 7
+
+
+def replaced(x):
+    try:
+        return x + x.data_ptr()
+    except Exception as error:
+        raise ValueError("mine") from error
+
+
+def handled_in_a_branch(x):
+    return handled(x) if x.sum() > 0 else x
+
+
+@pytest.mark.parametrize("function", [handled, suppressed, replaced, handled_in_a_branch])
+def test_refusals_are_not_swallowed(function: Any) -> None:
+    """Eager would not have raised them."""
+    with pytest.raises(monograph.errors.UnsupportedError, match="data_ptr"):
+        monograph.compile(function, backend="reference")(torch.ones(3))
+
+
+def test_a_refusal_on_a_path_that_no_call_takes() -> None:
+    compiled = monograph.compile(handled_in_a_branch, backend="reference")
+    assert torch.equal(compiled(-torch.ones(3)), -torch.ones(3))
