@@ -58,7 +58,7 @@ def _converted(body: Block, names: scope.Scope, place: ast.AST, counter: Callabl
     lowered = jumps.lower(body, generator, bare)
     names.locals |= (bound_in_source | scope.assigned(lowered)) - names.globals - names.nonlocals
     liveness.mark(lowered, names.globals | names.nonlocals)
-    converted = _Control(names, counter).block(lowered)
+    converted = _Control(names, counter, liveness.held(lowered)).block(lowered)
     declared = syntax.declare(names.locals - names.parameters, place)
     names.locals |= names.parameters
     return [*declared, *converted]
@@ -107,9 +107,10 @@ class _Prepared:
 class _Control:
     """Converts the statements of one function."""
 
-    def __init__(self, names: scope.Scope, counter: Callable[[], int]) -> None:
+    def __init__(self, names: scope.Scope, counter: Callable[[], int], held: frozenset[str]) -> None:
         self.scope = names
         self.counter = counter
+        self.held = held
         self.expressions = Expressions(names, self.body, counter)
 
     def body(self, body: Block, names: scope.Scope, place: ast.AST) -> Block:
@@ -167,8 +168,9 @@ class _Control:
         live: frozenset[str] = getattr(statement, "live", frozenset(names))
         entering: frozenset[str] = getattr(statement, "entering", live) | live
         grown = set() if isinstance(statement, ast.If) else self.grown(nodes)
-        idle = [syntax.constant(" ".join(sorted(some))) for some in (names - live, names - entering, grown)]
-        return support("state", [self.named(names), self.named(read), *idle], place)
+        kinds = names - live, names - entering, grown, names & self.held
+        marks = [syntax.constant(" ".join(sorted(some))) for some in kinds]
+        return support("state", [self.named(names), self.named(read), *marks], place)
 
     def assigned(self, nodes: Sequence[ast.AST]) -> set[str]:
         """The variables that a statement may assign: a loop may put another list in the place of one it appends to."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from monograph.capture.convert import scope
 
-__all__ = ["mark"]
+__all__ = ["held", "mark"]
 
 Names = frozenset[str]
 NOTHING: Names = frozenset()
@@ -22,14 +22,23 @@ NOTHING: Names = frozenset()
 
 def mark(body: Sequence[ast.stmt], always: Iterable[str]) -> None:
     """Sets `live` and `entering`. `always`: names that others see too, globals and variables of outer functions."""
-    inner = [node for statement in body for node in ast.walk(statement)
-             if isinstance(node, (*scope.SCOPES, *scope.COMPREHENSIONS))]
+    inner = _inner(body)
     floor = frozenset(always) | scope.loaded(inner) | {
         node.target.id for function in inner for node in ast.walk(function)
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)}
     if any(map(scope.looks_at_frame, scope.own_nodes(body))):
         floor |= scope.assigned(body)
     _Backward(floor).block(body, floor)
+
+
+def held(body: Sequence[ast.stmt]) -> Names:
+    """What nested functions and comprehensions read."""
+    return frozenset(scope.loaded(_inner(body)))
+
+
+def _inner(body: Sequence[ast.stmt]) -> list[ast.AST]:
+    return [node for statement in body for node in ast.walk(statement)
+            if isinstance(node, (*scope.SCOPES, *scope.COMPREHENSIONS))]
 
 
 class _Backward:

@@ -74,6 +74,7 @@ class State:
     dead: frozenset[str] = frozenset()       # names that nobody reads after the statement
     local: frozenset[str] = frozenset()      # those among them that every iteration of a loop sets before it reads them
     grown: frozenset[str] = frozenset()      # names of what a loop may append to
+    held: frozenset[str] = frozenset()       # names that nested functions and comprehensions read as they are
 
 
 class Operators:

@@ -68,11 +68,12 @@ class Support:
         """An empty branch; no variables."""
 
     @staticmethod
-    def state(assigned: Any, read: Any, dead: str = "", local: str = "", grown: str = "") -> State:
+    def state(assigned: Any, read: Any, dead: str = "", local: str = "", grown: str = "", held: str = "",
+              ) -> State:
         """The variables that two functions name, of which the first may be assigned."""
         variables = Variables(assigned)
         return State(variables.names, variables.get, variables.set, Variables(read).roots, frozenset(dead.split()),
-                     frozenset(local.split()), frozenset(grown.split()))
+                     frozenset(local.split()), frozenset(grown.split()), frozenset(held.split()))
 
     @staticmethod
     def local(name: str, variable: Callable[[], Any]) -> Any:

@@ -23,6 +23,7 @@ from monograph.capture.regions.errors import Unmergeable, caught, made, swallowe
 from monograph.capture.regions.gradient import look_inside
 from monograph.capture.regions.objects import Objects
 from monograph.capture.regions.rewritten import Rewritten, become_followed, put_back
+from monograph.capture.regions.sometimes import Sometimes
 from monograph.ir.edit import symbols_in
 from monograph.ir.graph import Graph, Node, Value
 from monograph.source import SourceLoc
@@ -212,6 +213,12 @@ class Start:
         inside = self.tracer.sizes.local - self.local
         if inside and not inside.isdisjoint(symbols):
             raise Unmergeable("the size of what a branch or loop leaves depends on values in it")
+
+    def perhaps(self, name: str, bound: Any, value: Any) -> Sometimes:
+        """The variable `name`, where it may have no value. Only the function that it belongs to asks whether it has."""
+        if name in self.state.held:
+            raise Unmergeable(f"{name}, which a nested function reads, has no value on some path")
+        return Sometimes(self.tracer, bound, value)
 
     def refuse_place(self, layout: Layout) -> None:
         """Unmergeable where what is seen outside lies at a place that only the bodies of this statement know."""

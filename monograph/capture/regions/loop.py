@@ -29,7 +29,7 @@ from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.gradient import connect, is_differentiable, known_tensors
 from monograph.capture.regions.leaves import At, Leaf, refilled, unflatten
 from monograph.capture.regions.objects import refill
-from monograph.capture.regions.sometimes import OURS, Sometimes, split
+from monograph.capture.regions.sometimes import OURS, split
 from monograph.capture.storage import UNKNOWN, Place
 from monograph.ir.graph import Graph, Node, Source, Value
 from monograph.ir.types import TensorType
@@ -107,7 +107,7 @@ class _Loop:
         if leaf.kind != "late":
             return values.get(id(leaf), leaf.value)
         made = pytree.tree_unflatten([values.get(id(part), part.value) for part in leaf.parts], leaf.spec)
-        return made if leaf.name.startswith(OURS) else Sometimes(self.tracer, bound, made)
+        return made if leaf.name.startswith(OURS) else self.start.perhaps(leaf.name, bound, made)
 
     # -- one round ---------------------------------------------------------------------
 

@@ -131,7 +131,7 @@ class Merge:
         if name.startswith(OURS):
             return value
         bound = self.merge(is_a, is_b, name, look=look)
-        return value if bound is True else Sometimes(self.tracer, bound, value)
+        return value if bound is True else self.start.perhaps(name, bound, value)
 
     def _one_sided(self, value: Any, side: int, *, look: bool) -> Any:
         """What one branch left, for those who know that it ran."""
