@@ -60,6 +60,7 @@ class Grown(TracedList):
         self.looks: list[Look] | None = None
         self.buffers: list[torch.Tensor] = []
         self.kept: dict[int, int | None] = {}     # outer storages that entries lie in: their versions since the loop
+        self.laid: dict[int, tuple[torch.Tensor, Any]] = {}      # outer tensors that entries are: how they lay then
         self.always = self.sometimes = 0          # entries of an iteration: each time, and at most besides
         self.loops = 0                            # that are being traced inside of the one that grows it
         self.nested = False                       # one of those appends
@@ -200,6 +201,7 @@ class Grown(TracedList):
                 storage.frozen = WRITTEN, self.site
             else:
                 self.kept.setdefault(keys[id(storage)], None)
+                self.laid[id(fake)] = fake, Layout.of(fake).key
 
     def _is_made_inside(self, storage: Storage) -> bool:
         return storage.scope is not None and storage.scope in self.tracer.memory.scopes[self.depth:]
@@ -225,6 +227,8 @@ class Grown(TracedList):
         for key, version in self.kept.items():
             if version is not None and key in by_id and by_id[key].version != version:
                 raise Unmergeable(WRITTEN, self.site)
+        if any(Layout.of(fake).key != key for fake, key in self.laid.values()):
+            raise Unmergeable(WRITTEN, self.site)
 
     # -- reading -------------------------------------------------------------------------
 

@@ -265,6 +265,15 @@ def out_of_range(x, n):
     return outs[-2]
 
 
-EXACT = [returned, entry_written_before, entry_written_later, written_through_the_list, turned_after_appending,
+def outer_turned_later(x, n):
+    outs, y = [], x * 2
+    for _ in range(int(n)):
+        outs.append(y)
+    y.unsqueeze_(0)
+    return torch.stack(outs) if outs else x
+
+
+EXACT = [outer_turned_later, returned, entry_written_before, entry_written_later, written_through_the_list,
+         turned_after_appending,
          turned_later, view_of_an_argument, under_another_name, same_object, argument_returned, two_dtypes, other_uses,
          shortened, caught, out_of_range]
