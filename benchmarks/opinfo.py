@@ -42,6 +42,8 @@ def run(options: argparse.Namespace) -> list[opinfo.Outcome]:
     ops = opinfo.ops(dtype)
     wanted = [i for i, op in enumerate(ops) if not options.only or any(
         fnmatch.fnmatch(opinfo.full_name(op), pattern) for pattern in options.only)]
+    if not wanted:
+        raise SystemExit(f"no op is called {' or '.join(options.only)}")
     context = multiprocessing.get_context("fork")
     results = context.Queue()
     outcomes: dict[int, opinfo.Outcome] = {}

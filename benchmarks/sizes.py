@@ -59,9 +59,11 @@ def programs(name: str, backend: str) -> tuple[list[int], list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default=",".join(KINDS))
+    parser.add_argument("--only", default=",".join(KINDS), help="names with commas between them (%(default)s)")
     parser.add_argument("--backend", default="reference", choices=["reference", "llvm"])
     options = parser.parse_args()
+    if unknown := set(options.only.split(",")) - set(KINDS):
+        parser.error(f"--only: {', '.join(sorted(unknown))} not among {', '.join(KINDS)}")
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     print(f"{'model':<14}programs after calls of (batch, length) {', '.join(map(str, CALLS))}")

@@ -26,7 +26,7 @@ from monograph.capture.number import number_dtype
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["TracedArray", "as_tensors", "lending", "not_lent"]
+__all__ = ["TracedArray", "as_tensors", "copied", "lending", "not_lent"]
 
 KEEPS_MEMORY = frozenset({"__array_interface__", "__array_struct__", "ctypes", "data", "base", "flags", "flat"})
 WRITES = frozenset({"fill", "sort", "partition", "put", "byteswap", "itemset"})
@@ -327,6 +327,14 @@ def as_tensors(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     return pytree.tree_map(change, (args, kwargs)) if _may_hold(args) or _may_hold(kwargs.values()) else (args, kwargs)
 
 
+def copied(array: torch.Tensor, *, dtype: torch.dtype | None = None, device: Any = None, requires_grad: bool = False,
+           pin_memory: bool = False) -> torch.Tensor:
+    """`torch.tensor(array)`, of an array that a tensor stands for: torch warns of the tensor."""
+    with torch.no_grad():
+        made = array.detach().to(device=device, dtype=dtype or array.dtype, copy=True)
+    return made.requires_grad_(requires_grad)
+
+
 def _may_hold(values: Iterable[Any]) -> bool:
     """Whether an array is among these, or perhaps in one of them."""
     for value in values:
@@ -340,7 +348,7 @@ def _may_hold(values: Iterable[Any]) -> bool:
 
 
 TAKES_ARRAYS = frozenset({
-    torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.__getitem__, torch.Tensor.__setitem__,
+    torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.__getitem__, torch.Tensor.__setitem__, copied,
 })
 _originals: dict[int, Any] = {}          # id of what stands in place of a function -> the function
 

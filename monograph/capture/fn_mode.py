@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from monograph import compat, errors
 from monograph.capture import blame, classes, counted, dynamic, handlers, higher_order, packed, value_checks, writes
-from monograph.capture.arrays import TracedArray, as_tensors
+from monograph.capture.arrays import TracedArray, as_tensors, copied
 from monograph.capture.attributes import attribute, lie_alike
 from monograph.capture.draws import REAL, DefaultGenerator
 from monograph.capture.functions import Allowed, call_whole, gives_number
@@ -139,6 +139,8 @@ class UserMode(TorchFunctionMode):
             self.set_history(func, *args)
         if func is Tensor.register_hook:
             args = (args[0], self.tracer.backward_hooks.wrap(args[1]))
+        if func is torch.tensor and args and type(args[0]) is TracedArray:
+            func = copied
         args, kwargs = as_tensors(self.tracer, func, args, kwargs)
         if func in BUILDERS and args:
             with torch._C.DisableTorchFunction(), torch.no_grad():

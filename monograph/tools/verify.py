@@ -86,8 +86,12 @@ def verify(
     Tolerances default to the dtype's (f32: rtol 1e-4, atol 1e-5). Arguments and state are left as they were.
     `inputs` may be a generator: what it changes between two entries (a file, a variable, a counter) is what programs
     must not have taken for granted. Raises MismatchError naming the first node and the user's line that differ, or
-    those with a value that reached the graph without a guard.
+    those with a value that reached the graph without a guard; TypeError where `inputs` is one tensor or no iterable,
+    ValueError where it is empty.
     """
+    if isinstance(inputs, (torch.Tensor, dict, str)) or not isinstance(inputs, Iterable):
+        raise TypeError(f"inputs is a {type(inputs).__name__}: give a list of calls, each a tuple of positional "
+                        "arguments, a dict of keyword arguments or a tensor: verify(model, inputs=[(x,), (y,)])")
     dispatcher = api.dispatcher_of(function)
     plain = function if dispatcher is None else dispatcher.function
     if options is None:
@@ -96,6 +100,8 @@ def verify(
     for number, given in enumerate(inputs):
         args, kwargs = _call_of(given)
         largest = max(largest, _check(entries, plain, args, kwargs, options, f"input {number}", rtol, atol))
+    if not entries:
+        raise ValueError("inputs is empty: nothing was compared")
     return Verified(len(entries), len(entries), largest)
 
 

@@ -92,3 +92,11 @@ def test_gradients_are_compared():
     assert monograph.verify(lambda x: torch.tanh(net(x)), [x]).calls == 1
     with pytest.raises(monograph.MismatchError, match="a gradient"):
         monograph.verify(lambda x: Wrong.apply(net(x)), [x])
+
+
+def test_inputs_that_are_no_calls():
+    net = nn.Linear(3, 3)
+    for inputs, error, says in ((torch.ones(2, 3), TypeError, "list of calls"), (3, TypeError, "list of calls"),
+                                ([], ValueError, "nothing was compared")):
+        with pytest.raises(error, match=says):
+            monograph.verify(net, inputs=inputs)
