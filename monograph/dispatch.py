@@ -91,6 +91,11 @@ class Recompile:
     def __str__(self) -> str:
         return "; or ".join(", ".join(reasons[:3]) or "unknown" for reasons in self.reasons)
 
+    @property
+    def newest(self) -> str:
+        """What the entry that was hit last found changed."""
+        return str(Recompile(self.reasons[:1]))
+
 
 @dataclass(eq=False)
 class Dispatcher:
@@ -190,7 +195,8 @@ class Dispatcher:
         differ; `told`: sizes that values decide may be symbols. An interrupt leaves no entry behind."""
         self._note(args, kwargs, reasons)
         if len(self.entries) >= LIMIT or self.streak >= STREAK:
-            return None, TooMany(f"it was compiled {len(self.entries)} times, at last because of {self.recompiles[-1]}")
+            return None, TooMany(f"it was compiled {len(self.entries)} times, at last because of "
+                                 f"{self.recompiles[-1].newest}")
         self.streak += 1
         try:
             request = self.history.request(args, kwargs)
@@ -207,7 +213,8 @@ class Dispatcher:
         self.history.note(args, kwargs, list(entry.fixed), entry.guard)
         if len(self.entries) > STORM and not self.stormed:
             self.stormed = True
-            self._warn(f"{self.name} was compiled {len(self.entries)} times, at last because of {self.recompiles[-1]}. "
+            self._warn(f"{self.name} was compiled {len(self.entries)} times, at last because of "
+                       f"{self.recompiles[-1].newest}. "
                        "Keep what changes out of Python: pass it in as a tensor, or compile a smaller function; "
                        "`recompiles` of the compiled object lists all reasons")
         return entry, None

@@ -306,7 +306,8 @@ class Outside:
 
     def _error(self, what: str, frame: Any) -> UnsupportedError:
         return UnsupportedError(f"{what} while the program is captured, and would be the same at every call",
-                                loc=_location(frame), why="the trace runs once for many calls", hint=HINT)
+                                loc=_location(frame), why="the trace runs once for many calls",
+                                hint="do it before the call and pass the result in, or after it")
 
     # -- generators of the user's ------------------------------------------------------
 
