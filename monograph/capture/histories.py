@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from monograph.capture.inputs import Entry
     from monograph.capture.tracer import Tracer
 
-__all__ = ["cut", "refuse_uncut"]
+__all__ = ["Followed", "cut", "refuse_uncut"]
+
+
+class Followed(torch.autograd.Function):
+    """`box[0]` as something computed from `tensor`, whose gradient it passes on."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, box: list[torch.Tensor]) -> torch.Tensor:
+        return box[0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return gradients[0], None
 
 
 def cut(tracer: Tracer, args: Any, kwargs: Any) -> tuple[Any, Any]:

@@ -17,7 +17,7 @@ import torch
 from monograph import compat, errors
 from monograph.capture.captured import Binding, JointInfo
 from monograph.capture.dims import dims
-from monograph.capture.histories import refuse_uncut
+from monograph.capture.histories import Followed, refuse_uncut
 from monograph.capture.layout import Layout, contiguous_strides
 from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.gradient import link_of
@@ -35,18 +35,6 @@ __all__ = ["arrive", "differentiable", "new_histories", "new_requirements",
            "record_backward"]
 
 
-class _Arrive(torch.autograd.Function):
-    """`box[0]` as the result of some earlier computation on `leaf`, whose gradient it passes on."""
-
-    @staticmethod
-    def forward(ctx: Any, leaf: torch.Tensor, box: list[torch.Tensor]) -> torch.Tensor:
-        return box[0]
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        return grads[0], None
-
-
 def arrive(fake: torch.Tensor, real: torch.Tensor, another: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Make `fake` require grad as `real` does, a leaf or not; it and the leaf behind it.
 
@@ -57,7 +45,7 @@ def arrive(fake: torch.Tensor, real: torch.Tensor, another: torch.Tensor) -> tup
         return fake, fake
     another.requires_grad_(True)
     with torch.enable_grad():
-        return _Arrive.apply(another, [fake]), another
+        return Followed.apply(another, [fake]), another
 
 
 def new_histories(seal: Seal, boundary: Boundary) -> None:

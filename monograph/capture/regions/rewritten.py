@@ -19,6 +19,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from monograph import compat
+from monograph.capture.histories import Followed
 from monograph.capture.layout import Layout
 from monograph.capture.regions.errors import Unmergeable
 
@@ -31,16 +32,8 @@ MODIFIED = "a tensor that the gradient needs is written in place"
 NODES = frozenset({"_BeginBackward", "_ContinueBackward"})
 
 
-class _Begin(torch.autograd.Function):
-    """`box[0]`, whose history is that of `tensor`."""
-
-    @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, box: list[torch.Tensor]) -> torch.Tensor:
-        return box[0]
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return gradients[0], None
+class _Begin(Followed):
+    """By its name its nodes are known."""
 
 
 class _Continue(torch.autograd.Function):
