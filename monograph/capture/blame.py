@@ -20,8 +20,8 @@ import torch
 
 from monograph.source import SourceLoc
 
-__all__ = ["ALGEBRA", "asking_frame", "expression", "has_reached_user", "is_of_torch", "is_ours", "is_user_code",
-           "know_lines", "line_behind", "location", "raised_by_us", "raised_by_user", "raises_at", "reads_attribute",
+__all__ = ["ALGEBRA", "asking", "asking_frame", "expression", "has_reached_user", "is_of_torch", "is_ours",
+           "is_user_code", "know_lines", "line_behind", "location", "raised_by_us", "raised_by_user", "raises_at", "reads_attribute",
            "site", "user_frame", "warn"]
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -70,7 +70,11 @@ PASS_ON = (TORCH + "_tensor.py", TORCH + "overrides.py", TORCH + "utils", TORCH 
 
 def asking_frame(depth: int = 1) -> FrameType | None:
     """The innermost frame, torch's own included, that may have asked for a value: the next one to convert."""
-    frame: FrameType | None = sys._getframe(depth)
+    return asking(sys._getframe(depth))
+
+
+def asking(frame: FrameType | None) -> FrameType | None:
+    """The first such one among `frame` and its callers."""
     while frame is not None and frame.f_code.co_filename.startswith((OURS, "<frozen", *PASS_ON)):
         frame = frame.f_back
     return frame

@@ -34,6 +34,7 @@ from monograph.capture.iterators import OneWay, is_one_way
 from monograph.capture.joint import differentiable, new_histories, new_requirements, record_backward
 from monograph.capture.names import Names
 from monograph.capture.plain_ints import plain_ints
+from monograph.capture.regions import protocols
 from monograph.capture.regions.errors import (
     Again,
     Asked,
@@ -119,6 +120,8 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
                 code = outline.behind(plan.tracer(), error) if plan.numbers or plan.sizes.told else None
                 if code is not None:
                     plan.outline(Outline(code))
+                elif plan.numbers and plan.conversions.convert_all(protocols.refused(error)):
+                    pass
                 elif not plan.know_better():
                     if isinstance(error, errors.MonographError) or plan.read_numbers or not plan.numbers:
                         raise

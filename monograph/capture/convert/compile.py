@@ -15,7 +15,7 @@ import threading
 import types
 import warnings
 
-from monograph.capture.convert import control, frames, source, syntax
+from monograph.capture.convert import answers, control, frames, source, syntax
 from monograph.capture.convert.operators import OPERATORS
 from monograph.capture.convert.support import SUPPORT
 from monograph.capture.convert.syntax import Unconvertible, at
@@ -104,6 +104,8 @@ def _find(code: types.CodeType) -> source.Found:
 def _converted_tree(code: types.CodeType, found: source.Found) -> source.Function:
     node = _bare(found.node)
     control.convert_function(node, has_class="__class__" in code.co_freevars)
+    if code.co_name in answers.STRICT:
+        node.body = answers.answer(node.body)
     return node
 
 

@@ -15,6 +15,7 @@
     formatted(value, conversion, format)          a replacement field of an f-string, as in format(str(value), "5")
     joined(*texts)                                the f-string of such fields and literals
     taken(shape, subject)                         shape(subject): the parts that a pattern takes a subject into
+    answer(value)                                 what a method such as __bool__ gives to Python
     builtin(function)                             what to call in place of a builtin such as int, range, len
     generated(function, lazy, eager, items)       what to hand to `function` for `(e for t in items if c)`: a generator,
                                                   lazy(items), or the same as a list by for_ and if_, eager(items)
@@ -142,6 +143,9 @@ class Operators:
 
     def unequal(self, left: Any, right: Any) -> Any:
         return left != right
+
+    def answer(self, value: Any) -> Any:
+        return value
 
     def assert_(self, test: Any, message: Thunk | None) -> None:
         if not test:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from monograph.capture.counted import Counted, TracedList
 from monograph.capture.dims import key_of
 from monograph.capture.grown import Grown
 from monograph.capture.number import TracedNumber
+from monograph.capture.regions import protocols
 from monograph.capture.regions.iterate import TracedRange, counted, run_counted
 from monograph.capture.text import Piece, TracedText
 
@@ -46,7 +48,7 @@ def replacement(operators: RegionOperators, function: Function) -> Function:
 
 
 def number(operators: RegionOperators, value: Any, kind: type) -> Any:
-    """`kind(value)` for a traced tensor or number; NotImplemented for anything else."""
+    """`kind(value)`, int or float, where it may be traced; NotImplemented for anything else."""
     if isinstance(value, TracedNumber):
         return value.to(kind)
     if type(value) is TracedArray:
@@ -54,7 +56,7 @@ def number(operators: RegionOperators, value: Any, kind: type) -> Any:
     if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_complex():
         item = value.item()
         return item.to(kind) if isinstance(item, TracedNumber) else kind(item)
-    return NotImplemented
+    return protocols.converted(value, kind)
 
 
 def _int(operators: RegionOperators, *args: Any, **kwargs: Any) -> Any:
@@ -77,20 +79,20 @@ def _repr(operators: RegionOperators, value: Any) -> Any:
 
 
 def _bool(operators: RegionOperators, *args: Any) -> Any:
-    if len(args) != 1:
-        return bool(*args)
-    decided = operators.decide(args[0])
-    return operators.tracer.item(decided) if isinstance(decided, torch.Tensor) else decided
+    return operators.truth(args[0]) if len(args) == 1 else bool(*args)
 
 
 def _len(operators: RegionOperators, value: Any) -> Any:
     if isinstance(value, Grown):
         return operators.tracer.traced(value.length)
-    return value.length if isinstance(value, Counted) else len(value)
+    if isinstance(value, Counted):
+        return value.length
+    found = protocols.length(operators.tracer, value)
+    return len(value) if found is NotImplemented else found
 
 
 def _range(operators: RegionOperators, *args: Any) -> Any:
-    args = tuple(_int(operators, arg) if isinstance(arg, (torch.Tensor, TracedNumber)) else arg for arg in args)
+    args = tuple(_int(operators, arg) if isinstance(arg, (torch.Tensor, TracedNumber)) else _index(arg) for arg in args)
     if not any(isinstance(arg, TracedNumber) for arg in args):
         return range(*args)
     start, stop, step = {1: (0, *args, 1), 2: (*args, 1)}.get(len(args), args)
@@ -99,6 +101,12 @@ def _range(operators: RegionOperators, *args: Any) -> Any:
     if step == 0:
         return range(0, 1, 0)                  # Python's own error
     return TracedRange(start, stop, step)
+
+
+def _index(value: Any) -> Any:
+    """What Python takes `value` for where it needs an integer."""
+    found = protocols.converted(value, operator.index)
+    return value if found is NotImplemented else found
 
 
 def _enumerate(operators: RegionOperators, items: Any, start: int = 0) -> Any:
@@ -153,17 +161,17 @@ def _sum(operators: RegionOperators, items: Any, start: Any = 0) -> Any:
 def _any(operators: RegionOperators, items: Any) -> Any:
     found: Any = False
     for entry in items:
-        found = operators.or_(found, functools.partial(_same, entry))
+        found = operators.or_(found, functools.partial(_bool, operators, entry))
         if found is True:
             return True
-    return _bool(operators, found)
+    return found
 
 
 def _all(operators: RegionOperators, items: Any) -> Any:
     found: Any = True
     for entry in items:
-        found = operators.and_(found, functools.partial(_same, entry))
-    return _bool(operators, found)
+        found = operators.and_(found, functools.partial(_bool, operators, entry))
+    return found
 
 
 def _extreme(operators: RegionOperators, name: str, *args: Any, **options: Any) -> Any:

@@ -18,7 +18,7 @@ from monograph.capture.classes import class_of
 from monograph.capture.convert.operators import Operators, State
 from monograph.capture.grown import Grown
 from monograph.capture.number import TracedNumber
-from monograph.capture.regions import builtins, growing, iterate
+from monograph.capture.regions import builtins, growing, iterate, protocols
 from monograph.capture.regions.cond import cond
 from monograph.capture.regions.errors import Fork, Unmergeable, forget
 from monograph.capture.regions.loop import loop
@@ -52,7 +52,8 @@ class RegionOperators(Operators):
         if isinstance(value, Grown):
             return self.decide(self.tracer.traced(value.length) > 0)
         if not isinstance(value, torch.Tensor):
-            return bool(value)
+            found = protocols.truth(self.tracer, value)
+            return bool(value) if found is NotImplemented else self.decide(found)
         if value.numel() != 1:
             return bool(value)                   # torch raises
         tracer = self.tracer
@@ -199,6 +200,13 @@ class RegionOperators(Operators):
         with torch._C.DisableTorchFunction(), torch.no_grad():
             return self.tracer.item(torch.logical_not(decided))
 
+    def truth(self, value: Any) -> Any:
+        decided = self.decide(value)
+        if isinstance(decided, bool):
+            return decided
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            return self.tracer.item(decided.clone() if isinstance(value, torch.Tensor) else decided)    # as it is now
+
     def choose(self, test: Any, then: Thunk, otherwise: Thunk) -> Any:
         decided = self.decide(test)
         if isinstance(decided, bool):
@@ -214,7 +222,7 @@ class RegionOperators(Operators):
         return self.tracer.identities.seeker(value)
 
     def contains(self, item: Any, container: Any) -> Any:
-        if type(container) in (list, tuple) and any(self.is_traced(x) for x in (item, *container)):
+        if type(container) in (list, tuple) and any(self.compares(x) for x in (item, *container)):
             found: Any = False
             for entry in container:
                 found = self.or_(found, functools.partial(self.alike, entry, item))
@@ -223,10 +231,11 @@ class RegionOperators(Operators):
             return found
         if isinstance(container, torch.Tensor):
             return self.tracer.item((container == item).any())
-        return item in container
+        found = protocols.contains(item, container)
+        return item in container if found is NotImplemented else self.truth(found)
 
     def equal(self, left: Any, right: Any) -> Any:
-        if type(left) is type(right) and type(left) in (list, tuple) and any(map(self.is_traced, (*left, *right))):
+        if type(left) is type(right) and type(left) in (list, tuple) and any(map(self.compares, (*left, *right))):
             if len(left) != len(right):
                 return False
             result: Any = True
@@ -236,10 +245,11 @@ class RegionOperators(Operators):
         return left == right
 
     def alike(self, a: Any, b: Any) -> Any:
-        return self.or_(self.is_(a, b), functools.partial(self.equal, a, b))
+        return self.truth(self.or_(self.is_(a, b), functools.partial(self.equal, a, b)))
 
-    def is_traced(self, value: Any) -> bool:
-        return isinstance(value, (torch.Tensor, TracedNumber))
+    def compares(self, value: Any) -> bool:
+        """Whether comparing it may give what is traced."""
+        return isinstance(value, (torch.Tensor, TracedNumber)) or protocols.method(value, "__eq__") is not None
 
     def assert_(self, test: Any, message: Thunk | None) -> None:
         decided = self.decide(test)
@@ -255,9 +265,13 @@ class RegionOperators(Operators):
             self.tracer.check_value(decided, "AssertionError", text if text is None else str(text))
 
     def unequal(self, left: Any, right: Any) -> Any:
-        if type(left) is type(right) and type(left) in (list, tuple) and any(map(self.is_traced, (*left, *right))):
+        if type(left) is type(right) and type(left) in (list, tuple) and any(map(self.compares, (*left, *right))):
             return self.not_(self.equal(left, right))
-        return left != right
+        found = protocols.unequal(self, left, right)
+        return left != right if found is NotImplemented else found
+
+    def answer(self, value: Any) -> Any:
+        return protocols.answer(self.tracer, value)
 
     def generated(self, function: Callable[..., Any], lazy: Callable[[Any], Any], eager: Callable[[Any], list[Any]],
                   items: Any) -> Any:
