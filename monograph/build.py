@@ -35,7 +35,7 @@ from monograph.capture.guards import Guard
 from monograph.capture.guards_ambient import ambient_facts
 from monograph.capture.readset import ReadSet
 from monograph.capture.readset_effects import Traced
-from monograph.capture.readset_outside import put_states, states
+from monograph.capture.readset_random import put_states, states_of
 from monograph.capture.symbols import Request
 from monograph.config import Options
 from monograph.dispatch import Call, Entry, TraceFailed, plainly
@@ -128,11 +128,12 @@ def _compiled(function: Callable[..., Any], capture: Capture, options: Options, 
         print("[monograph] " + ", ".join(f"{k} {v:.3f} s" for k, v in report.seconds.items()), file=sys.stderr)
     if captured.classes:
         call = below_classes(call)
+    drawn = capture.traced.reads.hooks.outside.states.owners
     if reads or any(node.attributes.get("number") == IN_REGION for node in captured.graph.walk()):
-        call = _one_path(call, capture.traced.reads.hooks.outside.used)
+        call = _one_path(call, drawn)
     call = _with_effects(call, capture.traced, captured.objects)
     if report.halves["forward"].raises:
-        call = _or_in_python(call, function, draws)
+        call = _or_in_python(call, function, draws, drawn)
     symbols = {(tensor.key, axis) for tensor in captured.lying for axis in tensor.sizes}
     fixed = {place: "the program needs its number" for place in request
              if place not in symbols and isinstance(place[0], str)}
@@ -256,33 +257,33 @@ def _inference(gather: Callable[[Sequence[Any]], list[Any]], run: Run, finish: F
     return call
 
 
-def _one_path(call: Call, outside: bool) -> Call:
-    """A call that turns out to take another path than the program's has drawn no random number; with `outside`, none
-    of Python's and numpy's either."""
+def _one_path(call: Call, drawn: Sequence[Any]) -> Call:
+    """A call that turns out to take another path than the program's has drawn no random number, nor from `drawn`, which
+    are generators of Python's and numpy's."""
     def one_path(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        state, others = torch.get_rng_state(), states() if outside else None
+        state, others = torch.get_rng_state(), states_of(drawn)
         try:
             return call(leaves, args, kwargs)
         except WrongPath:
             torch.set_rng_state(state)
-            if others is not None:
-                put_states(others)
+            put_states(others)
             raise
 
     return one_path
 
 
-def _or_in_python(call: Call, function: Callable[..., Any], draws: bool) -> Call:
+def _or_in_python(call: Call, function: Callable[..., Any], draws: bool, drawn: Sequence[Any]) -> Call:
     """A call that raises runs again in Python, which finds eager's words, or the handler of the user's that goes on
-    from there; the program has changed nothing yet, but where it `draws` the generator."""
+    from there; the program has changed nothing yet, but where it `draws` the generator, and those of `drawn`."""
     def or_in_python(leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        state = torch.get_rng_state() if draws else None
+        state, others = torch.get_rng_state() if draws else None, states_of(drawn)
         try:
             return call(leaves, args, kwargs)
         except Replay:
             pass
         if state is not None:
             torch.set_rng_state(state)
+        put_states(others)
         return plainly(function, args, kwargs)
 
     return or_in_python

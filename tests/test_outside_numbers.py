@@ -18,6 +18,7 @@ import torch
 import monograph
 
 MINE = random.Random(3)
+BOUND = MINE.random
 SYSTEM = random.SystemRandom()
 RNG = np.random.default_rng(0)
 
@@ -106,11 +107,12 @@ def test_the_seed_is_a_fact():
 
 
 @pytest.mark.parametrize(("fn", "name"), [
-    (lambda x: x + random.choice([1, 2]), "random.choice"),
-    (lambda x: x + torch.from_numpy(np.random.rand(1)), "numpy.random.rand"),
+    (lambda x: x + random.randbytes(1)[0], "random.randbytes"),
+    (lambda x: x + int(np.random.choice(["1", "2"])), "numpy.random.choice"),
     (lambda x: x + np.random.default_rng().random(), "numpy.random.default_rng"),
     (lambda x: x + RNG.random(), "RNG, a Generator"),
-    (lambda x: x + MINE.random(), "MINE, a Random"),
+    (lambda x: MINE.seed(1) or x, "Random.seed"),
+    (lambda x: x + BOUND(), "BOUND, a Random"),
     (lambda x: x + torch.seed(), "torch.seed"),
     (lambda x: x + torch.default_generator.seed(), "default_generator.seed"),
     (lambda x: x + datetime.datetime.now().microsecond, "datetime.datetime.now"),

@@ -21,8 +21,8 @@ import torch
 from monograph.source import SourceLoc
 
 __all__ = ["ALGEBRA", "asking", "asking_frame", "expression", "has_reached_user", "is_of_torch", "is_ours",
-           "is_user_code", "know_lines", "line_behind", "location", "raised_by_us", "raised_by_user", "raises_at", "reads_attribute",
-           "site", "user_frame", "warn"]
+           "is_user_code", "know_lines", "line_behind", "location", "raised_by_us", "raised_by_user", "raises_at",
+           "reads_attribute", "site", "user_frame", "warn"]
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -165,7 +165,8 @@ class Hooks:
 
     def _replace(self, module: Any, name: str, function: Any) -> None:
         before = getattr(module, name)
-        self.replaced.append((module, name, before))
+        inherited = isinstance(module, type) and name not in module.__dict__
+        self.replaced.append((module, name, ABSENT if inherited else before))
         self.stood_for[id(function)] = before
         setattr(module, name, function)
 
@@ -195,7 +196,11 @@ class Hooks:
             else:
                 table[name] = before
         while self.replaced:
-            setattr(*self.replaced.pop())
+            module, name, before = self.replaced.pop()
+            if before is ABSENT:
+                delattr(module, name)
+            else:
+                setattr(module, name, before)
         for (cls, name), (own, old) in reversed(list(self.patched.items())):
             if own:
                 setattr(cls, name, old)

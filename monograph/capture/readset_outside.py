@@ -1,45 +1,38 @@
 """What the program asks the world: clocks, random generators, the process, files.
 
-    Outside ::= tracer  own states of the generators
+    Outside ::= tracer  states of the generators
 
 A number that user code reads becomes a call of the program, made in its place at every run: `host.random_random.0()`.
-While tracing such calls draw from states of their own, so that the generators stay as they were. What gives no number
-(`random.shuffle`, arrays of numpy.random, `datetime.now()`) is refused by name, and so are generators that are objects
-of the user's, which are known by their state having changed. What seldom changes (`os.getpid()`, the content of a
-file) is a fact that the guard asks again.
+What gives no number (`datetime.now()`) is refused by name; draws are in `readset_random`. What seldom changes
+(`os.getpid()`, the content of a file) is a fact that the guard asks again.
 """
 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import datetime
-import decimal
 import functools
-import gc
 import io
 import math
 import os
 import random
-import secrets
-import socket
-import sys
-import threading
-import time
 import types
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from monograph import compat
-from monograph.capture import number_calls
+from monograph.capture import number_calls, readset_random
+from monograph.capture.arrays import TracedArray
 from monograph.capture.draws import FIRST_TICK, REAL, DefaultGenerator
 from monograph.capture.generators import Generators
 from monograph.capture.iterators import is_one_way, position, refusal
 from monograph.capture.number import TracedNumber
+from monograph.capture.readset_asked import CLOCKED, CLOCKS, FACTS, OF_NOW, REFUSED, SETTERS
+from monograph.capture.readset_random import OWN, SHARED, SYSTEM, Choosing, States, are_equal, put_state, state_of
 from monograph.capture.recorder import type_of
 from monograph.errors import UnsupportedError
 from monograph.ops import host
@@ -48,78 +41,13 @@ from monograph.source import SourceLoc
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["Outside", "put_states", "states"]
+__all__ = ["Outside"]
 
-# What gives numbers, and what belongs to the same generators and gives none.
-NUMBERS: dict[types.ModuleType, tuple[str, ...]] = {
-    time: ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time",
-           "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime", "clock_gettime_ns"),
-    random: ("random", "uniform", "randint", "randrange", "gauss", "normalvariate", "lognormvariate", "expovariate",
-             "betavariate", "gammavariate", "triangular", "vonmisesvariate", "paretovariate", "weibullvariate",
-             "getrandbits"),
-    np.random: ("random", "rand", "randn", "randint", "uniform", "normal", "random_sample", "standard_normal",
-                "exponential", "beta", "gamma", "poisson", "binomial", "laplace", "lognormal", "standard_exponential"),
-    secrets: ("randbelow", "randbits"),
-}
-REFUSED: dict[types.ModuleType, tuple[str, ...]] = {
-    random: ("choice", "choices", "sample", "shuffle", "seed", "setstate", "getstate", "randbytes"),
-    np.random: ("choice", "permutation", "shuffle", "seed", "set_state", "get_state", "bytes", "multinomial",
-                "multivariate_normal", "dirichlet"),
-    torch: ("seed",),
-    torch.random: ("seed",),
-    secrets: ("token_bytes", "token_hex", "token_urlsafe", "choice", "SystemRandom"),
-    uuid: ("uuid1", "uuid4"),
-    os: ("urandom", "times", "getloadavg"),
-    sys: ("getrefcount",),
-}
-# What they set would be set once.
-SETTERS: dict[types.ModuleType, tuple[str, ...]] = {
-    torch: ("set_default_dtype", "set_default_device", "set_printoptions", "set_num_threads", "set_num_interop_threads",
-            "use_deterministic_algorithms", "set_deterministic_debug_mode", "set_float32_matmul_precision",
-            "set_warn_always", "set_flush_denormal"),
-    np: ("set_printoptions", "seterr"),
-    sys: ("setrecursionlimit", "setswitchinterval"),
-    gc: ("enable", "disable", "set_threshold", "freeze", "unfreeze"),
-    os: ("chdir", "putenv", "unsetenv", "umask", "mkdir", "makedirs", "remove", "unlink", "rename", "replace", "rmdir",
-         "system", "kill"),
-    decimal: ("setcontext",),
-}
-# Refused where they are not given the moment they speak of: by the number of arguments that takes.
-OF_NOW: dict[types.ModuleType, dict[str, int]] = {
-    time: {"localtime": 1, "gmtime": 1, "ctime": 1, "asctime": 1, "strftime": 2},
-    np.random: {"default_rng": 1, "PCG64": 1, "MT19937": 1, "Philox": 1, "SFC64": 1, "RandomState": 1,
-                "SeedSequence": 1},
-    random: {"Random": 1, "SystemRandom": sys.maxsize},
-}
-CLOCKED: dict[type, tuple[str, ...]] = {datetime.datetime: ("now", "utcnow", "today"), datetime.date: ("today",)}
-# Asked again before every call.
-FACTS: dict[types.ModuleType, tuple[str, ...]] = {
-    os: ("getpid", "getppid", "getcwd", "cpu_count", "getuid", "listdir"),
-    os.path: ("exists", "isfile", "isdir", "getsize", "getmtime"),
-    threading: ("get_ident", "get_native_id", "active_count"),
-    socket: ("gethostname",),
-    sys: ("getrecursionlimit", "getswitchinterval"),
-    gc: ("isenabled", "get_threshold"),
-    torch: ("get_num_threads", "get_num_interop_threads", "get_float32_matmul_precision",
-            "get_deterministic_debug_mode", "is_warn_always_enabled"),
-    np: ("geterr", "get_printoptions"),
-}
-SYSTEM = random.SystemRandom
-SHARED = (random.random.__self__, np.random.rand.__self__)      # type: ignore[attr-defined]
+CHOOSING = ("choice", "choices", "sample", "shuffle")
 DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}      # in this order: a bool is an int
 HINT = "draw before the call and pass the result in"
 
 Replace = Callable[[Any, str, Any], None]
-
-
-def states() -> Any:
-    """Where the generators of Python and numpy stand."""
-    return random.getstate(), np.random.get_state()
-
-
-def put_states(kept: Any) -> None:
-    random.setstate(kept[0])
-    np.random.set_state(kept[1])
 
 
 class Outside:
@@ -131,8 +59,7 @@ class Outside:
         self.told = told
         self.tracer: Tracer | None = None
         self.torch_seed = torch.initial_seed()      # the trace seeds the generator in its own way
-        self.own = states()                  # of the generators, as the traced program leaves them
-        self.used = False
+        self.states = States()
         self.tracing = True
         self.stand_ins: dict[int, Any] = {}       # id of a function -> what stands in its place
         self.generators: list[tuple[Any, str, Any]] = []
@@ -142,14 +69,15 @@ class Outside:
 
     def install(self, replace: Replace) -> None:
         """For one attempt at the trace."""
-        self.own, self.used, self.tracing = states(), False, True
+        self.states, self.tracing = States(), True
         self.drawn = []
-        for module, names in NUMBERS.items():
+        for module, names in CLOCKS.items():
             for name in names:
                 self._put(replace, module, name, self._number)
-        for module, names in REFUSED.items():
+        for module, names in (*REFUSED.items(), *readset_random.REFUSED.items()):
             for name in names:
                 self._put(replace, module, name, self.refusal)
+        self._install_draws(replace)
         for module, names in SETTERS.items():
             for name in names:
                 self._put(replace, module, name, self._setter)
@@ -178,54 +106,108 @@ class Outside:
         self.stand_ins[id(old)] = made = make(f"{module.__name__}.{name}", old)
         replace(module, name, made)
 
-    def _number(self, name: str, old: Any) -> Any:
+    def _install_draws(self, replace: Replace) -> None:
+        for module, names in readset_random.NUMBERS.items():
+            for name in names:
+                self._put(replace, module, name, functools.partial(self._number, owner=SHARED[module]))
+        for name in CHOOSING:
+            self._put(replace, random, name, functools.partial(self._choosing, name, SHARED[random]))
+        self._put(replace, np.random, "shuffle", functools.partial(self._choosing, "shuffle", SHARED[np.random]))
+        for name in (*readset_random.NUMBERS[random], *CHOOSING, *readset_random.REFUSED[random]):
+            replace(OWN, name, self._method(name, getattr(OWN, name)))
+
+    def _number(self, name: str, old: Any, owner: Any = None) -> Any:
         def number(*args: Any, **kwargs: Any) -> Any:
             frame = self.user_frame()
             if frame is None or self.tracer is None:
                 return old(*args, **kwargs)
             args, kwargs = tuple(map(_plain, args)), {key: _plain(value) for key, value in kwargs.items()}
-            before = self.own
-            with self._own_states():
-                example = old(*args, **kwargs)
-            self.own = before
-            if not isinstance(example, (float, int)) or isinstance(example, int) and abs(example) >= 1 << 62:
-                raise self._error(f"{name}() gives a {type(example).__name__}", frame)
-            return self._record(name, lambda: old(*args, **kwargs), example, frame)
+            return self._draw(name, lambda: old(*args, **kwargs), owner, frame)
 
         return number
 
-    def _record(self, name: str, call: Callable[[], Any], example: Any, frame: Any) -> Any:
+    def _draw(self, name: str, call: Callable[[], Any], owner: Any, frame: Any) -> Any:
+        """What `call` gives at every run, where it draws from `owner` (None: from nobody)."""
         tracer = self.tracer
         assert tracer is not None
-        self.used = True
-
+        if owner is not None:
+            self.states.note(owner)
+        with self.states.drawing(keep=False):
+            example = call()
+        if isinstance(example, np.ndarray) and example.dtype.kind in "fib":
+            return TracedArray(tracer, self._record(name, call, _of_array(example), frame))
+        if isinstance(example, np.integer):
+            return TracedArray(tracer, self._record(name, call, torch.tensor(int(example)), frame), scalar=True)
+        if not isinstance(example, (float, int)) or isinstance(example, int) and abs(example) >= 1 << 62:
+            raise self._error(f"{name}() gives a {type(example).__name__}", frame)
         dtype = DTYPES[next(kind for kind in DTYPES if isinstance(example, kind))]
+        return tracer.item(self._record(name, call, torch.tensor(example, dtype=dtype), frame))
+
+    def _record(self, name: str, call: Callable[[], Any], example: torch.Tensor, frame: Any) -> torch.Tensor:
+        """A tensor like `example` that has what `call` gives at every run."""
+        tracer, dtype, shape = self.tracer, example.dtype, tuple(example.shape)
+        assert tracer is not None
 
         def run(_: Any) -> list[Any]:
-            if not self.tracing:
-                return [torch.tensor(call(), dtype=dtype)]
-            with self._own_states():
-                return [torch.tensor(call(), dtype=dtype)]
+            with self.states.drawing() if self.tracing else contextlib.nullcontext():
+                return [torch.as_tensor(call(), dtype=dtype)]
 
         with torch.no_grad(), torch._C.DisableTorchFunction():
             tracer.record.loc = _location(frame)
             op = host.of_function(name, run, random=True)
-            value, = tracer.node(op, ((),), {}, [type_of((), dtype)])
+            value, = tracer.node(op, ((),), {}, [type_of(shape, dtype)])
             with compat.plain_torch():
-                fake = tracer.fresh((), (), dtype)
+                fake = tracer.fresh(shape, example.stride(), dtype)
             tracer.memory.add(fake, value)
-            return tracer.item(fake)
+            return fake
 
-    @contextmanager
-    def _own_states(self) -> Iterator[None]:
-        """Draws inside come from the states of the traced program."""
-        real = states()
-        put_states(self.own)
-        try:
-            yield
-        finally:
-            self.own = states()
-            put_states(real)
+    def _choosing(self, kind: str, owner: Any, name: str, old: Any) -> Any:
+        def choosing(*args: Any, **kwargs: Any) -> Any:
+            frame = self.user_frame()
+            if frame is None or self.tracer is None:
+                return old(*args, **kwargs)
+            return self._choose(kind, owner, name, old, args, kwargs, frame)
+
+        return choosing
+
+    def _choose(self, kind: str, owner: Any, name: str, old: Any, args: Any, kwargs: Any, frame: Any) -> Any:
+        self.states.note(owner)
+
+        def draw(positions: Callable[[Any], Any]) -> torch.Tensor:
+            with self.states.drawing(keep=False), compat.plain_torch():
+                example = torch.tensor(positions(owner))
+            return self._record(name, lambda: positions(owner), example, frame)
+
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            args = tuple(map(_plain, args))
+            kwargs = {key: _plain(value) for key, value in kwargs.items()}
+            found = getattr(Choosing(self.tracer, draw), kind)(*args, **kwargs)
+        if found is not NotImplemented:
+            return found
+        with self.states.drawing(keep=False):
+            old(*args, **kwargs)             # raises, where it may not choose
+        raise self._error(f"{name} of such arguments", frame)
+
+    def _method(self, name: str, old: Any) -> Any:
+        """A method of `random.Random`, for generators that were there before the trace."""
+        label = f"{OWN.__name__}.{name}"
+
+        def method(owner: Any, *args: Any, **kwargs: Any) -> Any:
+            frame = self.user_frame(through=isinstance(owner, SYSTEM))
+            if frame is not None and isinstance(owner, SYSTEM):
+                raise self._error("a draw from a SystemRandom", frame)
+            known = type(owner) is OWN and any(owner is entry for entry, _, _ in self.generators)
+            if frame is None or self.tracer is None or not known:
+                return old(owner, *args, **kwargs)
+            if name in readset_random.REFUSED[random]:
+                raise self._error(label, frame)
+            bound = functools.partial(old, owner)
+            if name in CHOOSING:
+                return self._choose(name, owner, label, bound, args, kwargs, frame)
+            args, kwargs = tuple(map(_plain, args)), {key: _plain(value) for key, value in kwargs.items()}
+            return self._draw(label, lambda: bound(*args, **kwargs), owner, frame)
+
+        return method
 
     def refusal(self, name: str, old: Any, *, through: bool = False) -> Any:
         """A function that user code may not call; `through`: not by way of the standard library either."""
@@ -318,16 +300,14 @@ class Outside:
         if is_one_way(value):
             self.iterators.append((value, path, position(value)))
         owner = getattr(value, "__self__", None) if isinstance(value, types.BuiltinMethodType) else value
-        if isinstance(owner, (random.Random, np.random.Generator, np.random.RandomState)) and not isinstance(
-                owner, SYSTEM) and not any(
-                owner is known for known in (*SHARED, *(generator for generator, _, _ in self.generators))):
-            self.generators.append((owner, path, _state(owner)))
+        if readset_random.is_known_class(owner) and not any(owner is known for known, _, _ in self.generators):
+            self.generators.append((owner, path, state_of(owner)))
 
     def take_back(self) -> None:
         """Generators are as before; UnsupportedError where an iterator is not."""
-        drawn = [entry for entry in self.generators if not _equal(_state(entry[0]), entry[2])]
+        drawn = [entry for entry in self.generators if not are_equal(state_of(entry[0]), entry[2])]
         for owner, _, state in drawn:
-            _put_state(owner, state)
+            put_state(owner, state)
         self.drawn = self.drawn or drawn
         for iterator, path, before in self.iterators:
             if position(iterator) != before:
@@ -368,31 +348,14 @@ def stamp(file: Any) -> Any:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
+def _of_array(array: Any) -> torch.Tensor:
+    with compat.plain_torch():
+        return torch.from_numpy(np.ascontiguousarray(array))
+
+
 def _plain(value: Any) -> Any:
     return value._ask() if isinstance(value, TracedNumber) else value
 
 
 def _location(frame: Any) -> SourceLoc:
     return SourceLoc(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname)
-
-
-def _state(owner: Any) -> Any:
-    if isinstance(owner, random.Random):
-        return owner.getstate()
-    return owner.bit_generator.state if isinstance(owner, np.random.Generator) else owner.get_state(legacy=False)
-
-
-def _put_state(owner: Any, state: Any) -> None:
-    if isinstance(owner, random.Random):
-        owner.setstate(state)
-    elif isinstance(owner, np.random.Generator):
-        owner.bit_generator.state = state
-    else:
-        owner.set_state(state)
-
-
-def _equal(a: Any, b: Any) -> bool:
-    """Of states: tuples of numbers, or dicts that may hold arrays."""
-    if isinstance(a, dict):
-        return all(_equal(a[key], b[key]) for key in a)
-    return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) else bool(a == b)

@@ -98,9 +98,14 @@ def is_ordered(node: Node) -> bool:
 
     So must what does nothing but raise: which exception the caller sees, and after which prints, is the program's.
     """
-    if node.op.has(Trait.RANDOM) or node.effects - {Effect.RAISES}:
+    if _draws(node) or node.effects - {Effect.RAISES}:
         return True
     return not node.results and not node.is_pure
+
+
+def _draws(node: Node) -> bool:
+    """Does it draw from a generator, in a region perhaps?"""
+    return node.op.has(Trait.RANDOM) or any(_draws(inner) for region in node.regions for inner in region.nodes)
 
 
 def reduced_dims(node: Node) -> tuple[int, ...]:
