@@ -87,7 +87,7 @@ def operands(x):
 
 
 def asserted(x):
-    assert Box(x)
+    assert Box(x), "nothing in it"
     return x + 1
 
 
