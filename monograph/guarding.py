@@ -124,7 +124,8 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
                           gradients=_gradients(captured, args, kwargs)[1], sizes=sizes, objects=objects.leaves,
                           attributes={leaf: found for leaf, found in reads.of_tensors.arguments.items()
                                       if leaf < leaves},
-                          rewritten=[captured.bindings[input].leaf for input in captured.boundary.rewritten])
+                          rewritten=[captured.bindings[input].leaf for input in captured.boundary.rewritten],
+                          viewed=_viewed(captured, args, kwargs))
     guard = generate(others, arguments, weights, labels, fetched, tags.check if tags is not None else None, sizes,
                      objects if objects.steps else None)
     if captured.classes:
@@ -159,6 +160,11 @@ def _gradients(captured: Captured, args: Any, kwargs: Any) -> tuple[list[Fact], 
             label = f"gradient of {paths.get(id(tensor)) or 'a tensor'}"
             facts.append(Fact(label, "{0}.grad", (tensor,), "is", gradient))
     return facts, positions
+
+
+def _viewed(captured: Captured, args: Any, kwargs: Any) -> list[int]:
+    viewed = set(map(id, captured.viewed))
+    return [position for position, leaf in enumerate(pytree.tree_leaves((args, kwargs))) if id(leaf) in viewed]
 
 
 def _whole(captured: Captured) -> list[Binding]:

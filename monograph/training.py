@@ -293,7 +293,8 @@ def laid_out(tangent: torch.Tensor | None, type: Any, symbols: Mapping[str, int]
     if symbols:
         shape, strides = numbers(shape, symbols), numbers(strides, symbols)
     if tangent is None:
-        return torch.zeros(shape, dtype=type.dtype)
+        return torch.zeros(shape, dtype=type.dtype) if strides is None else \
+            torch.empty_strided(shape, strides, dtype=type.dtype).zero_()
     if strides is None or tangent.stride() == strides:
         return tangent.detach()
     return torch.empty_strided(shape, strides, dtype=type.dtype).copy_(tangent.detach())

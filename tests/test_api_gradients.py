@@ -99,6 +99,14 @@ def test_unused_result_has_zero_gradient():
     assert (x.grad.item(), y.grad.item()) == (3, 2)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_unused_results_that_lie_otherwise_have_zero_gradient(backend):
+    x = torch.ones(3, 2, requires_grad=True)
+    _, _, total = monograph.compile(lambda x: (x.mT, (x * 3).mT, (x * 2).sum()), backend=backend)(x)
+    total.backward()
+    assert torch.equal(x.grad, torch.full((3, 2), 2.0))
+
+
 def test_changed_input_is_noticed_by_backward():
     fast = monograph.compile(lambda x, y: x * y, backend="reference")
     x, y = leaf(2.0), torch.tensor([3.0])

@@ -375,7 +375,8 @@ class _Attempt:
                         list(tracer.sizes.lying.values()), tracer.sizes.asked,
                         bool(tracer.sizes.told),
                         frozenset(kind for kind in (type(entry.real) for entry in tracer.entries)
-                                  if not compat.is_plain_class(kind)))
+                                  if not compat.is_plain_class(kind)),
+                        viewed=list(tracer.viewed.values()))
 
 
 def argument_path(path: str) -> str:

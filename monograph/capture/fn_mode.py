@@ -20,7 +20,7 @@ from monograph.capture.arrays import TracedArray, as_tensors, copied
 from monograph.capture.attributes import attribute, lie_alike
 from monograph.capture.draws import REAL, DefaultGenerator
 from monograph.capture.functions import Allowed, call_whole, gives_number
-from monograph.capture.histories import cut
+from monograph.capture.histories import cut, settled
 from monograph.capture.inputs import flat_like
 from monograph.capture.layout import Layout
 from monograph.capture.literals import BUILDERS, built
@@ -184,7 +184,9 @@ class UserMode(TorchFunctionMode):
                     return func(*args, **kwargs)
             return func(*args, **kwargs)
         with compat.below_autograd():
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+            with torch._C.DisableTorchFunction():
+                return settled(self.tracer, result) if self.tracer.given_leaves else result
 
     def set_history(self, func: Any, tensor: torch.Tensor, requires: bool = True) -> None:
         """In a branch or loop: `detach_()` is a write of the same numbers, others are no part of a region."""

@@ -33,14 +33,15 @@ class Arguments:
     `bound` are the tensors beside the arguments that it reads. `whole`: leaves of whose storage it sees all.
     `gradients`: leaves whose `.grad` it read, and what that was. `sizes`: what it takes for granted of sizes that
     are symbols. `attributes`: those of the user's on tensors that it read, ABSENT where there were none. `objects`:
-    leaves that the facts speak of, as they are in the call. `rewritten`: leaves that it gives another history."""
+    leaves that the facts speak of, as they are in the call. `rewritten`: leaves that it gives another history.
+    `viewed`: leaves of which it asks whether they are views."""
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, overlap: bool = True,
         bound: Sequence[torch.Tensor] = (), whole: Sequence[int] = (),
         gradients: Mapping[int, torch.Tensor | None] | None = None, sizes: SizeFacts | None = None,
         attributes: Mapping[int, Mapping[str, Any]] | None = None,
-        objects: Collection[int] = (), rewritten: Collection[int] = (),
+        objects: Collection[int] = (), rewritten: Collection[int] = (), viewed: Collection[int] = (),
     ) -> None:
         self.leaves: list[str] = []              # names of the leaves in the generated text
         self.values: list[Any] = []
@@ -55,6 +56,7 @@ class Arguments:
         self.attributes = dict(attributes or {})
         self.objects = objects
         self.rewritten = rewritten
+        self.viewed = viewed
         self.tensors: TensorFacts | None = None
         self.distinct: list[int] = []            # leaves that are tensors, each object once (what torch's check takes)
         self.pattern: list[Any] = []
@@ -130,6 +132,8 @@ class Arguments:
         text.require([f"{text.name(compat.storage_size)}({self.leaves[i]}) == {compat.storage_size(self.values[i])}"
                       for i in self.whole])
         text.require([f"not {text.name(compat.is_barred)}({self.leaves[i]})" for i in self.rewritten])
+        text.require([f"{self.leaves[i]}._base is {'' if self.values[i]._base is None else 'not '}None"
+                      for i in self.viewed])
         self.pattern = overlap_pattern(tensors, self.bound)
         self.overlap = self.overlap or bool(self.pattern)
         if self.overlap and (len(tensors) > 1 or self.bound):
@@ -162,6 +166,8 @@ class Arguments:
                       if isinstance(leaves[i], torch.Tensor) and leaves[i].grad is not gradient]
             found += [f"{self.paths[i]}.{name}" for i, read in self.attributes.items() for name, value in read.items()
                       if not same(leaves[i].__dict__.get(name, ABSENT), value)]
+            found += [f"whether {self.paths[i]} is a view" for i in self.viewed if isinstance(leaves[i], torch.Tensor)
+                      and (leaves[i]._base is None) is not (self.values[i]._base is None)]
             if not found and all(isinstance(value, torch.Tensor) for value in now):
                 found += self._relations(now)
         return found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from monograph.capture.inputs import Entry
     from monograph.capture.tracer import Tracer
 
-__all__ = ["Followed", "cut", "refuse_uncut"]
+__all__ = ["Followed", "cut", "refuse_uncut", "settled"]
 
 
 class Followed(torch.autograd.Function):
@@ -64,3 +64,18 @@ def refuse_uncut(entries: Iterable[Entry], nodes: Iterable[Any]) -> None:
             raise errors.UnsupportedError(f"{entry.source} has a history and goes into a custom autograd.Function",
                                           why="its gradient would run past the edge of the graph",
                                           hint="pass it in as an argument of the compiled function")
+
+
+def settled(tracer: Tracer, result: Any) -> Any:
+    """What a function without grad gives. Torch says that a view made so requires grad if its base does: not so where
+    the argument that it is a view of is one itself, which the caller then let require grad."""
+    if isinstance(result, (list, tuple)):
+        kept = [settled(tracer, entry) for entry in result]
+        return result if all(a is b for a, b in zip(kept, result, strict=True)) else type(result)(kept)
+    if not isinstance(result, torch.Tensor) or not result.requires_grad or result.grad_fn is not None:
+        return result
+    entry = tracer.given_leaves.get(id(result._base))
+    if entry is None:
+        return result
+    tracer.viewed[id(entry.real)] = entry.real
+    return result if entry.real._base is None else result.detach()

@@ -165,11 +165,12 @@ def _mark_absent(tracer: Tracer, seal: Seal, joint: JointInfo, output: int) -> N
 
 
 def _keeping(seal: Seal, boundary: Boundary) -> dict[int, torch.Tensor]:
-    """Results that get a gradient: leaves made by the program, and what `retain_grad()` was called on; each once."""
+    """Results that get a gradient: leaves made by the program, and what `retain_grad()` was called on; each once.
+    A view that was made without grad is said to require it as its base does, but gets none."""
     found: dict[int, torch.Tensor] = {}
     for number, (leaf, result) in enumerate(zip(seal.leaves, boundary.results, strict=True)):
         own = own_result(result)
-        new = isinstance(own, (Fresh, InputView)) and (own.leaf or leaf.retains_grad)
+        new = isinstance(own, (Fresh, InputView)) and (own.leaf and leaf._base is None or leaf.retains_grad)
         if new and all(leaf is not other for other in found.values()):
             found[number] = leaf
     return found
