@@ -31,6 +31,9 @@ ALGEBRA = tuple(os.path.dirname(found.origin) + os.sep for found in map(importli
 SKIPPED = (TORCH, OURS, *ALGEBRA, "<frozen", os.path.dirname(os.__file__) + os.sep + "contextlib.py",
            os.path.dirname(os.__file__) + os.sep + "functools.py", os.path.dirname(importlib.__file__) + os.sep)
 
+ENDS = frozenset("CHECK_EXC_MATCH CHECK_EG_MATCH WITH_EXCEPT_START POP_EXCEPT RAISE_VARARGS RETURN_VALUE".split())
+JUMPS = frozenset("JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT".split())
+
 _user: dict[int, tuple[CodeType, bool]] = {}         # by identity: the hash of code is that of all its constants
 _locations: dict[tuple[int, int], tuple[CodeType, SourceLoc]] = {}       # by identity of the code, and line
 _lines: dict[str, dict[int, SourceLoc]] = {}        # of generated text: the user's line behind each
@@ -132,11 +135,12 @@ def has_reached_user(error: BaseException) -> bool:
 
 
 def may_be_caught() -> bool:
-    """Whether an exception raised here could meet a handler of the user's (`try`, or a `with` that looks at it)."""
+    """Whether an exception raised here could meet a handler of the user's that ends it (`except`, a `with` that looks
+    at it). A `finally` raises it again."""
     frame = user_frame(2)
     while frame is not None:
         code = frame.f_code
-        if is_user_code(code) and _in_handler(code, frame.f_lasti):
+        if is_user_code(code) and _may_end(code, frame.f_lasti):
             return True
         if code.co_filename.startswith(OURS) and code.co_name == "_trace":
             return False
@@ -144,11 +148,33 @@ def may_be_caught() -> bool:
     return False
 
 
-def _in_handler(code: CodeType, instruction: int) -> bool:
+def _may_end(code: CodeType, instruction: int) -> bool:
+    """Whether code that handles an exception of an instruction may go on without it, or raise another one."""
     if sys.version_info < (3, 11):       # it has no table of handlers: look for any at all
         return any(entry.opname == "SETUP_FINALLY" for entry in dis.get_instructions(code))
     table: Any = dis._parse_exception_table(code)      # type: ignore[attr-defined]
-    return any(entry.start <= instruction < entry.end for entry in table)
+
+    def handlers(offset: int) -> list[int]:
+        return [entry.target for entry in table if entry.start <= offset < entry.end]
+
+    pending, seen = handlers(instruction), set[int]()
+    steps = list(dis.get_instructions(code)) if pending else []
+    places = {step.offset: place for place, step in enumerate(steps)}
+    while pending:
+        place = places[pending.pop()]
+        if place in seen:
+            continue
+        seen.add(place)
+        step, name = steps[place], steps[place].opname
+        if name in ENDS and not (name == "POP_EXCEPT" and steps[place + 1].opname == "RERAISE"):
+            return True
+        if step.opcode in dis.hasjrel or step.opcode in dis.hasjabs:
+            pending.append(step.argval)
+        if name == "RERAISE":
+            pending += handlers(step.offset)
+        elif name not in JUMPS:
+            pending.append(steps[place + 1].offset)
+    return False
 
 
 def know_lines(file: str, lines: dict[int, SourceLoc]) -> None:

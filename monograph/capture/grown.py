@@ -1,7 +1,9 @@
 """Lists that a loop grows, as buffers with a place for every entry.
 
     Grown ::= length  buffer*         entry i is what stands at place i of the buffers, nested as `spec` says
-    entry ::= tensor of one look | number | tuple of entries
+    entry ::= tensor of one look | number | None | tuple of entries
+
+Tensors may differ along one dim (`ragged`), the sum of whose sizes is known: they lie side by side along it.
 
 An entry is kept as the value that it has when it is appended. So that nobody sees a difference to the object that eager
 keeps, its memory may not be written as long as the list is used, nor may what is read from the list; and which object
@@ -13,8 +15,10 @@ there are no buffers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
@@ -38,12 +42,19 @@ WRITTEN = "a tensor is written that a list which a loop grew has, or may have"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a part of every entry is: a number of a kind, or a tensor."""
+    """What a part of every entry is: a number of a kind, None, or a tensor."""
 
     kind: type | None
     sizes: tuple[Any, ...]
     dtype: torch.dtype
     is_plain: bool = True        # contiguous
+    ragged: int | None = None    # the dim of another size each time
+
+    def around(self, count: Any, total: Any) -> list[Any]:
+        """The sizes of a buffer for `count` of them, or of `total` along the dim that varies."""
+        if self.ragged is None:
+            return [count, *self.sizes]
+        return [*self.sizes[:self.ragged], total, *self.sizes[self.ragged:]]
 
 
 class Grown(TracedList):
@@ -55,10 +66,13 @@ class Grown(TracedList):
         self.given = given
         self.site = site
         self.depth = len(tracer.memory.scopes)
+        self.local = set(tracer.sizes.local)
         self.limit: Any = 0
         self.spec: Any = None
         self.looks: list[Look] | None = None
         self.buffers: list[torch.Tensor] = []
+        self.places: list[Any] = []               # of buffers: how far they are filled along the dim that varies
+        self.amounts: list[tuple[Any, ...]] = []  # sizes along these dims, of each entry of an iteration
         self.kept: dict[int, int | None] = {}     # outer storages that entries lie in: their versions since the loop
         self.laid: dict[int, tuple[torch.Tensor, Any]] = {}      # outer tensors that entries are: how they lay then
         self.always = self.sometimes = 0          # entries of an iteration: each time, and at most besides
@@ -72,10 +86,11 @@ class Grown(TracedList):
     # -- as a container ------------------------------------------------------------------
 
     def parts(self) -> list[Any]:
-        return [self.length, *self.buffers]
+        return [self.length, *self.places, *self.buffers]
 
     def restore(self, parts: list[Any]) -> None:
-        self.length, *self.buffers = parts
+        count = len(self.places)
+        self.length, self.places, self.buffers = parts[0], parts[1:count + 1], parts[count + 1:]
 
     # -- growing -------------------------------------------------------------------------
 
@@ -92,6 +107,7 @@ class Grown(TracedList):
         for leaf in leaves:
             if isinstance(leaf, torch.Tensor):
                 self._keep(leaf)
+        self.amounts.append(self._amounts(leaves))
         self._put(leaves)
         self.length = self.length + 1
 
@@ -105,9 +121,14 @@ class Grown(TracedList):
             raise Unmergeable("a list that a loop grows gets entries of several kinds", self.site)
         return leaves
 
+    def _amounts(self, leaves: list[Any]) -> tuple[Any, ...]:
+        assert self.looks is not None
+        return tuple(0 if look.ragged is None else leaf.shape[look.ragged] for look, leaf in zip(self.looks, leaves))
+
     def _append_after(self, leaves: list[Any]) -> None:
         """Append once the loop is over, outside of any other."""
-        if len(self.tracer.memory.scopes) != self.depth or not isinstance(self.length, torch.SymInt):
+        ragged = any(look.ragged is not None for look in self.looks or ())
+        if ragged or len(self.tracer.memory.scopes) != self.depth or not isinstance(self.length, torch.SymInt):
             self.give_up()
         self._check()
         for leaf in leaves:
@@ -142,6 +163,8 @@ class Grown(TracedList):
         kind = kind_of(leaf)
         if kind is not None:
             return Look(kind, (), DTYPES[kind])
+        if leaf is None:
+            return Look(NoneType, (), torch.bool)
         if not isinstance(leaf, torch.Tensor) or class_of(leaf) is not torch.Tensor:
             raise Unmergeable(f"a list that a loop grows has a {type(leaf).__name__}", self.site)
         if leaf.requires_grad:
@@ -150,28 +173,47 @@ class Grown(TracedList):
             layout = Layout.of(self.tracer.lift(leaf))
         if layout.conj or layout.neg:
             raise Unmergeable("a list that a loop grows has a tensor that is conjugated when it is read", self.site)
+        ragged = [dim for dim, size in enumerate(layout.sizes)
+                  if not (self.tracer.sizes.local - self.local).isdisjoint(self.tracer.sizes.names_of(size))]
+        if ragged:
+            return self._ragged(layout, ragged)
         is_plain = layout.key[1] == compact(Layout(layout.sizes, layout.strides, 0, layout.dtype)).key[1] \
             and leaf.is_contiguous()
         if not is_plain and len(layout.sizes) in (4, 5):      # then perhaps what is joined lies as the entries do
             raise Unmergeable("a list that a loop grows has tensors that are not contiguous", self.site)
         return Look(None, tuple(layout.sizes), layout.dtype, is_plain)
 
+    def _ragged(self, layout: Layout, dims: list[int]) -> Look:
+        channels_last = len(layout.sizes) in (4, 5) and layout.key[1][1] == 1       # then perhaps so is what is joined
+        if len(dims) > 1 or channels_last:
+            raise Unmergeable("a list that a loop grows has tensors of several sizes", self.site)
+        dim, = dims
+        return Look(None, (*layout.sizes[:dim], *layout.sizes[dim + 1:]), layout.dtype, ragged=dim)
+
     def _put(self, leaves: list[Any]) -> None:
         with torch.no_grad():
-            for buffer, leaf in zip(self.buffers, leaves):
+            for position, (buffer, leaf, look) in enumerate(zip(self.buffers, leaves, self.looks or ())):
+                if look.ragged is not None:
+                    count, place = leaf.shape[look.ragged], self.places[position]
+                    buffer.index_copy_(look.ragged, torch.arange(count) + self.tracer.traced(place).tensor, leaf)
+                    self.places[position] = place + count
+                    continue
                 place = self.tracer.traced(self.length).tensor.reshape(1)
                 if isinstance(self.limit, int):       # perhaps it is not enough: `growing` sees to that after the loop
                     place = place.clamp(max=self.limit - 1)
-                value = leaf if isinstance(leaf, torch.Tensor) else self.tracer.traced(leaf).tensor
+                number = False if leaf is None else leaf
+                value = leaf if isinstance(leaf, torch.Tensor) else self.tracer.traced(number).tensor
                 buffer.index_copy_(0, place, value.unsqueeze(0))
 
-    def reserve(self, more: Any) -> None:
-        """Make buffers with room for `more` entries than those of the list that was."""
+    def reserve(self, more: Any, totals: Sequence[Any] = ()) -> None:
+        """Make buffers with room for `more` entries than those of the list that was; `totals`: along dims that vary."""
         assert self.looks is not None
         rows = [self._admit(entry) for entry in self.given]
         self.limit = more + len(rows)
+        self.places = [0] * len(totals)
         with torch.no_grad():
-            self.buffers = [torch.zeros([self.limit, *look.sizes], dtype=look.dtype) for look in self.looks]
+            self.buffers = [torch.zeros(look.around(self.limit, total), dtype=look.dtype)
+                            for look, total in zip_longest(self.looks, totals)]
         self.length = 0
         for leaves in rows:
             for leaf in leaves:
@@ -208,6 +250,7 @@ class Grown(TracedList):
 
     def begin_round(self) -> None:
         self.always = self.sometimes = 0
+        self.amounts = []
         self.nested = False
 
     def end_round(self, written: Iterable[int]) -> None:
@@ -244,7 +287,9 @@ class Grown(TracedList):
 
     def _leaf(self, position: int, look: Look, index: Any) -> Any:
         tracer = self.tracer
-        if not look.is_plain:
+        if look.kind is NoneType:
+            return None
+        if not look.is_plain or look.ragged is not None:
             self.give_up()
         with torch.no_grad():
             if self.buffers:
@@ -282,4 +327,6 @@ class Grown(TracedList):
                 or not self.buffers or not isinstance(self.length, torch.SymInt):
             return None
         self._check()
-        return Collected(self.tracer, self.length, self._filled(self.buffers[0]), None)
+        ragged = self.looks[0].ragged
+        buffer = self._filled(self.buffers[0]) if ragged is None else self.buffers[0].clone()
+        return Collected(self.tracer, self.length, buffer, ragged)

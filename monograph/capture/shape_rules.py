@@ -241,7 +241,7 @@ def _is_channels_last(x: torch.Tensor) -> bool:
 TABLE: dict[Any, Rule] = {
     aten.index.Tensor: index,
     aten.linear.default: linear,
-    aten.view.default: view,
+    aten.view.default: view, aten._unsafe_view.default: view,
     aten.constant_pad_nd.default: constant_pad,
     aten._native_batch_norm_legit_no_training.default: batch_norm_inference,
     aten.native_batch_norm.default: by_format,

@@ -48,7 +48,7 @@ def is_pure(node: Node, known: dict[Node, bool] | None = None) -> bool:
 
 def varies(values: Iterable[Value], graph: Graph, written: Collection[int] = ()) -> bool:
     """Do values of a graph depend on what a call brings, rather than on constants and buffers of integers alone? Inputs
-    that are `written`, trained weights, what has regions and what acts count as if they did."""
+    that are `written`, trained weights and what acts count as if they did."""
     tellers = {name: value for value, names in edit.tellers(graph, joint=True).items() for name in names}
     pending, seen = list(values), set[Value]()
     while pending:
@@ -62,12 +62,18 @@ def varies(values: Iterable[Value], graph: Graph, written: Collection[int] = ())
                     or value.tensor.dtype.is_floating_point:
                 return True
             continue
-        if node.regions or node.op.has(Trait.RANDOM) or node.op.effects - {Effect.RAISES}:
+        if _acts(node):
             return True
         pending += node.reads
-        for name in edit.symbols_named(node):
+        for name in edit.symbols_read(node):
             if name not in tellers:
                 return True
             if tellers[name].node is not node:
                 pending.append(tellers[name])
     return False
+
+
+def _acts(node: Node) -> bool:
+    """Does it draw, or do more than compute or raise, in its regions too?"""
+    return node.op.has(Trait.RANDOM) or bool(node.op.effects - {Effect.RAISES}) or any(
+        _acts(inner) for region in node.regions for inner in region.nodes)

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional
 
 import monograph
+from monograph.api import dispatcher_of
 
 
 def divided(x, i):
@@ -140,8 +141,27 @@ def multiplied(x, i):
         return str(error)
 
 
-FUNCTIONS = [divided, indexed, picked, gathered, embedded, suppressed, written_before, in_context_manager, in_callee,
-             singular, unbound, root, sized, reshaped, halved, multiplied]
+def dropped_by_finally(x, i):
+    """A `finally` that ends the error, around one that does not."""
+    done = []
+    for k in range(2):
+        try:
+            try:
+                if i[0] > 1:
+                    raise ValueError("large")
+                x = x * 2
+            finally:
+                done.append(k)
+        finally:
+            if k:
+                break  # noqa: B012
+            if len(done) == 1:
+                continue  # noqa: B012
+    return x + len(done)
+
+
+FUNCTIONS = [dropped_by_finally, divided, indexed, picked, gathered, embedded, suppressed, written_before,
+             in_context_manager, in_callee, singular, unbound, root, sized, reshaped, halved, multiplied]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -157,3 +177,23 @@ def test_goes_on_from_the_handler(function, first):
         else:
             torch.testing.assert_close(got, want, rtol=0, atol=0)
         assert torch.equal(mine, eager)
+
+
+def test_a_finally_catches_nothing():
+    """An error that only passes through one is a check of the program."""
+    def function(x, i):
+        try:
+            if i[0] > 1:
+                raise ValueError("large")
+            return x * 2
+        finally:
+            del i
+
+    compiled = monograph.compile(function)
+    x = torch.ones(3)
+    for value in (1, 0, -1):
+        assert torch.equal(compiled(x, torch.tensor([value])), x * 2)
+    with pytest.raises(ValueError, match="large"):
+        compiled(x, torch.tensor([5]))
+    entry, = dispatcher_of(compiled).entries
+    assert "mono.expect" not in entry.report.text

@@ -9,6 +9,7 @@ from torch.utils import _pytree as pytree
 
 import monograph
 from monograph.api import dispatcher_of
+from monograph.ops.effects import varies
 from monograph.ops.own import reads_value
 from monograph.ops.text import parse
 
@@ -197,16 +198,17 @@ def test_gradients_of_rows_filled_by_a_mask(function):
 
 
 class Strided(torch.nn.Module):
-    """Sizes from a buffer that stays, and from one that counts."""
+    """Sizes from buffers that stay, and from one that counts."""
 
     def __init__(self):
         super().__init__()
         self.register_buffer("stride", torch.tensor(3))
+        self.register_buffer("least", torch.tensor(2))
         self.register_buffer("seen", torch.tensor(1))
 
     def forward(self, x):
         self.seen += 1
-        return functional.pad(x, (0, int(self.stride))), x[:self.seen] * 2
+        return functional.pad(x, (0, max(self.least, self.stride))), x[:self.seen] * 2
 
 
 def test_what_buffers_decide_is_a_number_unless_the_program_writes_them():
@@ -216,7 +218,9 @@ def test_what_buffers_decide_is_a_number_unless_the_program_writes_them():
         torch.testing.assert_close(fast(x), plain(x))
     entry, = dispatcher_of(fast).entries
     assert "f32[10, 7" in entry.report.text
-    assert "mono.number" in entry.report.text
+    graph = parse(entry.report.text)
+    assert {node.op.name for node in graph.walk()} >= {"mono.number", "mono.cond"}
+    assert not any(reads_value(node) and varies(node.inputs, graph) for node in graph.walk())
 
 
 def test_checks_are_no_values_read():

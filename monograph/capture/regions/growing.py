@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph.capture.convert.operators import State
+from monograph.capture.dims import key_of
 from monograph.capture.grown import Grown
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions.errors import Seen, Unmergeable
+from monograph.ir import symbolic
 
 if TYPE_CHECKING:
     from monograph.capture.regions.operators import RegionOperators
+    from monograph.capture.tracer import Tracer
 
 __all__ = ["run"]
 
@@ -88,6 +91,9 @@ def _bind(state: State, new: Mapping[str, Any]) -> None:
 
 def _reserve(operators: RegionOperators, found: Grown, trips: Any) -> None:
     tracer = operators.tracer
+    ragged = [look.ragged is not None for look in found.looks or ()]
+    if any(ragged) and (trips is None or found.nested or found.sometimes or found.given):
+        raise Unmergeable("a list that a loop grows has tensors of several sizes", found.site)
     if trips is None or found.nested:
         if tracer.in_region:
             raise Unmergeable("the length of a list that values in a branch or loop decide", found.site)
@@ -97,7 +103,24 @@ def _reserve(operators: RegionOperators, found: Grown, trips: Any) -> None:
         trips = tracer.size(trips.of(lambda count: count.clamp(min=0), trips))
     if not isinstance(trips, torch.SymInt):
         raise Unmergeable("the length of a list is needed", found.site)
-    found.reserve(trips * (found.always + found.sometimes))
+    totals = [[_total(tracer, size, trips) for size in sizes] for sizes in zip(*found.amounts)] if any(ragged) else []
+    if any(None in parts for parts in totals):
+        raise Unmergeable("a list that a loop grows has tensors of several sizes", found.site)
+    found.reserve(trips * (found.always + found.sometimes), [sum(parts) for parts in totals])
+
+
+def _total(tracer: Tracer, size: Any, length: Any) -> Any:
+    """The sum over a loop of `length` iterations of a size that is linear in one whose sum is known."""
+    sizes, dim = tracer.sizes, key_of(size)
+    name, *others = tracer.sizes.names_of(size) or ("",)
+    if not name:
+        return size * length
+    if others or name not in sizes.sums or key_of(sizes.sums[name][1]) != key_of(length):
+        return None
+    base, one, two = (symbolic.substitute(dim, {name: number}) for number in range(3))
+    if not isinstance(base, int) or not isinstance(one, int) or two != 2 * one - base:
+        return None
+    return (one - base) * sizes.sums[name][0] + base * length
 
 
 def _close(operators: RegionOperators, found: Grown, exact: bool) -> None:

@@ -1,7 +1,4 @@
-"""What `for` means over traced things, and asking a loop's test without leaving a trace.
-
-A comprehension over something counted (`collect`) writes its entries side by side into a buffer made before the loop.
-"""
+"""What `for` means over traced things, and asking a loop's test without leaving a trace."""
 
 from __future__ import annotations
 
@@ -16,22 +13,18 @@ import torch
 
 from monograph.capture import blame
 from monograph.capture.convert.operators import State
-from monograph.capture.counted import Collected, Counted
-from monograph.capture.dims import key_of
-from monograph.capture.layout import Layout
+from monograph.capture.counted import Counted
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions.body import Start
 from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.sometimes import OURS
-from monograph.ir import symbolic
-from monograph.ir.graph import Graph, Value
-from monograph.ir.types import TensorType
+from monograph.ir.graph import Graph
 
 if TYPE_CHECKING:
     from monograph.capture.regions.operators import RegionOperators
     from monograph.capture.tracer import Tracer
 
-__all__ = ["TracedRange", "collect", "counted", "peek", "run_body", "run_counted", "run_stoppable"]
+__all__ = ["TracedRange", "counted", "peek", "run_body", "run_counted", "run_stoppable"]
 
 Thunk = Callable[[], Any]
 
@@ -166,80 +159,3 @@ def peek(tracer: Tracer, test: Callable[[], bool | torch.Tensor], state: State) 
         return found
     decided = test() if body.graph.nodes else body.value
     return decided
-
-
-# -- comprehensions --------------------------------------------------------------------------------
-
-def collect(operators: RegionOperators, items: Counted, assign: Callable[[Any], None], body: Thunk, state: State,
-            made: list[Any]) -> Collected | None:
-    """What `for target in items: body` adds to the list `made`; None where it is not one tensor each time, of which
-    one size is another one each time, with a sum that is known."""
-    tracer = operators.tracer
-    look = _entry(tracer, items, assign, body, state, made)
-    length = tracer.size(items.length) if isinstance(items.length, TracedNumber) else items.length
-    if look is None or not isinstance(length, torch.SymInt):
-        return None
-    shape, dtype, dim = look
-    total = _total(tracer, shape[dim], length)
-    if total is None:
-        return None
-    buffer = torch.zeros([*shape[:dim], total, *shape[dim + 1:]], dtype=dtype)
-    place: list[Any] = [0]
-
-    def put(values: tuple[Any, ...]) -> None:
-        *variables, place[0] = values
-        state.set(tuple(variables))
-
-    def step() -> None:
-        body()
-        entry = made.pop()
-        if torch.is_grad_enabled() and entry.requires_grad:
-            raise Unmergeable("a list that grows in a loop has a gradient")
-        count = entry.shape[dim]
-        buffer.index_copy_(dim, torch.arange(count) + tracer.traced(place[0]).tensor, entry)
-        place[0] = place[0] + count
-
-    whole = State((*state.names, "$place"), lambda: (*state.get(), place[0]), put, lambda: (*state.read(), buffer),
-                  state.dead | {"$place"}, state.local)
-    run_counted(operators, items, assign, step, whole, None)
-    return Collected(tracer, length, buffer, dim)
-
-
-def _entry(tracer: Tracer, items: Counted, assign: Callable[[Any], None], body: Thunk, state: State, made: list[Any]
-           ) -> tuple[list[Any], torch.dtype, int] | None:
-    """Sizes and dtype of what an iteration adds to `made`, and the dim whose size is another one each time."""
-    entries: list[Any] = []
-    index = tracer.number_of(lambda give: give(Value(TensorType(torch.int64, ()))), int)
-
-    def once() -> None:
-        assign(items.item(index))
-        body()
-        entries.extend(made)
-
-    with torch.no_grad(), torch._C.DisableTorchFunction():
-        start = Start(tracer, state, site=None, grad=False)
-    with start:
-        raised = start.body(once, "entry").raised
-        start.reset()
-    if raised is not None or len(entries) != 1 or not isinstance(entries[0], torch.Tensor):
-        return None
-    with torch._C.DisableTorchFunction():
-        layout = Layout.of(tracer.lift(entries[0]))
-    inside = tracer.sizes.local - start.local
-    varying = [dim for dim, size in enumerate(layout.sizes) if not inside.isdisjoint(tracer.sizes.names_of(size))]
-    channels_last = len(layout.sizes) in (4, 5) and layout.key[1][1] == 1       # then perhaps so is what is joined
-    if len(varying) != 1 or channels_last:
-        return None
-    return list(layout.sizes), layout.dtype, varying[0]
-
-
-def _total(tracer: Tracer, size: Any, length: Any) -> Any:
-    """The sum over a loop of `length` iterations of a size that is linear in one whose sum is known."""
-    sizes, dim = tracer.sizes, key_of(size)
-    name, *others = tracer.sizes.names_of(size)
-    if others or name not in sizes.sums or key_of(sizes.sums[name][1]) != key_of(length):
-        return None
-    base, one, two = (symbolic.substitute(dim, {name: number}) for number in range(3))
-    if not isinstance(base, int) or not isinstance(one, int) or two != 2 * one - base:
-        return None
-    return (one - base) * sizes.sums[name][0] + base * length

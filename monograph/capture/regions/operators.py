@@ -37,7 +37,6 @@ class RegionOperators(Operators):
     def __init__(self, tracer: Tracer, forks: dict[Any, int]) -> None:
         self.tracer = tracer
         self.growing: list[list[Any]] = []              # lists of the comprehensions that are running
-        self.collected: dict[int, Any] = {}             # what stands for one of them
         self.lists: list[Grown] = []                    # those that the loops being traced grow
         self.forks = forks          # statements that no region can stand for; of a loop, how many iterations it cannot
 
@@ -138,8 +137,6 @@ class RegionOperators(Operators):
     def for_(self, items: Iterable[Any], assign: Callable[[Any], None], body: Thunk, state: State,
              stop: Thunk | None) -> None:
         counted = iterate.counted(self.tracer, items)
-        if counted is not None and stop is None and self._collects(counted, assign, body, state):
-            return
         if counted is not None:
             iterate.run_counted(self, counted, assign, body, state, stop)
             return
@@ -150,21 +147,6 @@ class RegionOperators(Operators):
             return
         iterate.run_stoppable(self, iter(items), assign, body, state, stop)
 
-    def _collects(self, items: Any, assign: Callable[[Any], None], body: Thunk, state: State) -> bool:
-        """Whether the loop is that of a comprehension, and what it gives is known by now."""
-        made, site = self.growing[-1] if self.growing else None, blame.site("while")
-        if made is None or made or id(made) in self.collected or site in self.forks:
-            return False
-        try:
-            found = iterate.collect(self, items, assign, body, state, made)
-        except Unmergeable as why:
-            if self.tracer.in_region:
-                raise
-            self.fork(site, why)
-        if found is not None:
-            self.collected[id(made)] = found
-        return found is not None
-
     def grow(self) -> list[Any]:
         self.growing.append([])
         return self.growing[-1]
@@ -173,7 +155,7 @@ class RegionOperators(Operators):
         given = made.given if isinstance(made, Grown) else made
         while self.growing.pop() is not given:       # those of comprehensions that raised
             pass
-        return self.collected.pop(id(made), made)
+        return made
 
     # -- expressions -------------------------------------------------------------------
 

@@ -48,7 +48,35 @@ def doubled(x, grid):
     return torch.cat([torch.cat([part, part * 2]) for part in reversed(x.split(lengths_of(grid).tolist()))])
 
 
-ONE_PROGRAM = [chunks_attend, chunks_normalised, chunks_pooled, chunks_pooled_side_by_side, numbers_in_a_loop]
+def chunks_appended(x, grid):
+    """Several tensors of an iteration, and what stands for none, in lists that a loop grows."""
+    parts, weights = [], []
+    for part in x.split(lengths_of(grid).tolist()):
+        weight = None
+        parts.append(part * 2)
+        parts.extend([torch.cat([part, x[:1]])])
+        weights.append(weight)
+    return torch.cat(parts), None if weights[0] is None else tuple(weights)
+
+
+def under_a_finally(x, grid):
+    try:
+        return chunks_appended(x, grid)
+    finally:
+        del grid
+
+
+def frames_in_blocks(x, grid):
+    """Views of tensors without gaps, whose sizes are told to make up the same number."""
+    outputs = []
+    for frames, (t, h, w) in zip(x.split([t * h * w for t, h, w in grid.tolist()]), grid.tolist()):
+        frames = frames.view(t // 2 * 2, h, w // 2, 2, 8).permute(0, 4, 1, 2, 3).reshape(t, 8, h, w).exp()
+        outputs.append(frames.view(t, 8, h, w // 2, 2).permute(0, 2, 3, 4, 1).reshape(t * h * w, 8))
+    return torch.cat(outputs)
+
+
+ONE_PROGRAM = [chunks_appended, under_a_finally, frames_in_blocks, chunks_attend, chunks_normalised, chunks_pooled,
+               chunks_pooled_side_by_side, numbers_in_a_loop]
 
 
 def parts_returned(x, grid):
@@ -83,11 +111,12 @@ def shapes_that_differ(x, grid):
 
 AS_IN_EAGER = [doubled, parts_returned, used_as_lists, parts_written, shapes_that_differ]
 GRIDS = [[[1, 4, 4]], [[2, 2, 4]], [[4, 2, 2]], [[16, 1, 1]], [[8, 2, 1]]]
+EVEN = [[[2, 2, 4]], [[4, 2, 2]], [[2, 1, 8]]]
 
 
-def calls():
+def calls(grids=GRIDS):
     generator = torch.Generator().manual_seed(0)
-    for grid in GRIDS:
+    for grid in grids:
         yield torch.randn(16, 8, generator=generator), torch.tensor(grid)
 
 
@@ -95,7 +124,7 @@ def calls():
 @pytest.mark.parametrize("function", ONE_PROGRAM)
 def test_one_program_whatever_the_length(function, backend):
     fast = monograph.compile(function, backend=backend)
-    for arguments in calls():
+    for arguments in calls(EVEN if function is frames_in_blocks else GRIDS):
         torch.testing.assert_close(fast(*arguments), function(*arguments))
     entry, = dispatcher_of(fast).entries
     assert not any(map(reads_value, parse(entry.report.text).walk()))
