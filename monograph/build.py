@@ -48,6 +48,7 @@ from monograph.ops.build import Builder
 from monograph.ops.own import IN_REGION
 from monograph.results import Finish, finisher
 from monograph.training import differentiable
+from monograph.wrappers import Opened
 
 __all__ = ["Capture", "Report", "build", "capture_call", "gather_inputs"]
 
@@ -172,13 +173,14 @@ def capture_call(
     TraceFailed wraps what the user's program raises."""
     start = time.perf_counter()
     leaves = pytree.tree_leaves((args, kwargs))
+    user = function.function if isinstance(function, Opened) else function
     ambient = ambient_facts()
     for attempt in itertools.count(1):
-        reads = ReadSet(function, [type(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves])
+        reads = ReadSet(user, [type(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves])
         traced = Traced(function, reads)
         try:
             captured = trace(traced.call, args, kwargs, grad=grad, request=request, hooks=[reads],
-                             roots=[function, *leaves], derivative=_derivative, absence=_absence, told=told)
+                             roots=[user, *leaves], derivative=_derivative, absence=_absence, told=told)
             break
         except UnsupportedError as error:
             if attempt >= ATTEMPTS or not error.may_pass:

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import torch
 from torch.utils import _pytree as pytree
 
-from monograph import compat
+from monograph import compat, wrappers
 from monograph.capture import blame
 from monograph.capture.guards import Guard
 from monograph.capture.guards_ambient import modes_active
@@ -111,6 +111,8 @@ class Dispatcher:
     streak: int = 0
     warned: bool = False
     stormed: bool = False
+    opens: bool = False                  # results are tensors around tensors
+    variants: list[wrappers.Variant] = field(default_factory=list)      # for arguments that wrap tensors
 
     def __post_init__(self) -> None:
         self.history = History(self.options.dynamic)
@@ -121,6 +123,8 @@ class Dispatcher:
         with LOCK:
             self.entries, self.streak, self.warned, self.stormed = (), 0, False, False
             self.recompiles.clear()
+            self.variants.clear()
+            self.opens = False
             self.refused.clear()
             self.history.clear()
 
@@ -172,6 +176,8 @@ class Dispatcher:
         if modes_active():
             return plainly(self.function, args, kwargs)
         check_arguments(args, kwargs)
+        if self.opens or wrappers.any_in(args, kwargs):
+            return wrappers.call(self, self.variants, self._variant, args, kwargs)
         if self.refused and signature(args, kwargs) in self.refused:
             return plainly(self.function, args, kwargs)
         with LOCK:
@@ -188,6 +194,10 @@ class Dispatcher:
             return entry.run(leaves, args, kwargs)
         except WrongPath as wrong:
             return self.another_path(entry, wrong, args, kwargs)
+
+    def _variant(self, function: Callable[..., Any]) -> Dispatcher:
+        """For the same function behind `function`, which opens wrappers; it counts among this one's versions."""
+        return Dispatcher(function, self.options, self.build, self.name, recompiles=self.recompiles)
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any],
                  reasons: Sequence[str] = (), told: bool = True) -> tuple[Entry | None, Exception | None]:
@@ -206,6 +216,9 @@ class Dispatcher:
         except UninitializedError as error:
             return None, error
         except CaptureError as error:
+            if isinstance(error, UnsupportedError) and error.wraps and not isinstance(self.function, wrappers.Opened):
+                self.opens = True
+                return None, error
             if self.options.fullgraph or error.final:
                 raise
             return None, error
@@ -225,8 +238,10 @@ class Dispatcher:
         warnings.warn_explicit(text, UserWarning, *(("<unknown>", 0) if loc is None else (loc.file, loc.line)))
 
     def _eager(self, args: tuple[Any, ...], kwargs: dict[str, Any], why: Exception | None) -> Any:
-        """Run plainly. What the program raises while it is traced it raises here too, in eager's own words, or when its
-        backward runs."""
+        """Run plainly; where results are tensors around tensors, by what those hold. What the program raises while it
+        is traced it raises here too, in eager's own words, or when its backward runs."""
+        if self.opens:
+            return wrappers.call(self, self.variants, self._variant, args, kwargs)
         result = plainly(self.function, args, kwargs)
         if isinstance(why, UninitializedError):
             return result

@@ -91,6 +91,7 @@ class UnsupportedError(CaptureError):
     """A construct or an op that is refused by name. Two ways round are always named: `hint` and the general one."""
 
     may_pass = False                     # another trace, at a quieter time, may succeed
+    wraps = False                        # of a tensor around tensors, which says how it is opened
 
     def __init__(self, what: str, *, loc: SourceLoc | None = None, why: str = "", hint: str = "") -> None:
         super().__init__(what, loc=loc, why=why or WHY, hint=_two_ways(hint))

@@ -86,9 +86,10 @@ def check_supported(tensor: torch.Tensor, what: str) -> None:
     """DeviceError or UnsupportedError, by name, for a tensor the compiler does not take."""
     kind = type(tensor)
     if compat.dispatches(kind) or issubclass(kind, compat.FakeTensor):
-        raise errors.UnsupportedError(f"{what} is a {kind.__name__}, a tensor without data of its own",
-                                      why="the graph has plain dense values",
-                                      hint="pass or return what it wraps, or keep it in the module")
+        refusal = errors.UnsupportedError(f"{what} is a {kind.__name__}, a tensor without data of its own", why=DENSE,
+                                          hint="pass or return what it wraps, or keep it in the module")
+        refusal.wraps = compat.opens(kind)
+        raise refusal
     if tensor.layout is not torch.strided:
         raise errors.UnsupportedError(f"{what} is sparse ({tensor.layout})", why=DENSE, hint="pass it as .to_dense()")
     if tensor.is_quantized:

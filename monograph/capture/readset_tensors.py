@@ -77,7 +77,7 @@ class TensorReads:
 
     def settle(self) -> None:
         """At the end of an attempt: what real tensors and generators tell, where the code has the names of it."""
-        marked = [(tensor, path) for tensor, path in self.reads.tensors.values() if vars(tensor)]
+        marked = [(tensor, path) for tensor, path in list(self.reads.tensors.values()) if vars(tensor)]
         generators = self.reads.hooks.outside.of_torch
         if not marked and not generators.known:
             return

@@ -219,6 +219,11 @@ def dispatches(kind: type) -> bool:
     return not issubclass(kind, FakeTensor) and own not in (torch._C._disabled_torch_dispatch_impl, None)    # 2.13
 
 
+def opens(kind: type) -> bool:
+    """Whether a subclass of Tensor that dispatches says what it holds, and how it is made of that."""
+    return dispatches(kind) and hasattr(kind, "__tensor_flatten__") and hasattr(kind, "__tensor_unflatten__")
+
+
 def no_array_of(tensor: torch.Tensor) -> Exception | None:
     """What `tensor.numpy()` raises whatever the tensor holds."""
     grad = torch.is_grad_enabled()
