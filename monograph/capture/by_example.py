@@ -13,14 +13,17 @@ from typing import Any
 import torch
 
 from monograph import compat, errors
-from monograph.capture.dims import hint, is_symbolic
+from monograph.capture.dims import dims, hint, is_symbolic, key_of
 from monograph.capture.layout import Layout
+from monograph.capture.symbols import strides_of
+from monograph.ir import symbolic
 
 __all__ = ["laid_as_eager", "made_up", "result_or_error", "with_constants"]
 
 Constant = Callable[[torch.Tensor], torch.Tensor | None]
 
 LARGEST = 1 << 24       # elements of all arguments together
+OTHERS = (2, 5)         # sizes that formulas are tried on: from these on, by twos
 
 
 def with_constants(mode: Any, func: Any, args: Any, kwargs: Any, constant: Constant) -> Any:
@@ -83,8 +86,34 @@ def laid_as_eager(mode: Any, func: Any, args: Any, kwargs: Any, result: Any) -> 
     if same and any(Layout.of(a).numbers.strides != b.stride() for a, b in zip(got, want)):
         if all(_lies_as_one_of(tensor, args) for tensor in want):
             return asked
-        raise errors.UnsupportedError(f"{func} gives strides that its shape rule for sizes that vary does not")
+        laid = _laid(mode, func, args, kwargs, result, want[0]) if isinstance(result, torch.Tensor) else None
+        if laid is None:
+            raise errors.UnsupportedError(f"{func} gives strides that its shape rule for sizes that vary does not")
+        return laid
     return result
+
+
+def _laid(mode: Any, func: Any, args: Any, kwargs: Any, result: torch.Tensor, want: torch.Tensor) -> Any:
+    """`result` as eager lays it: in this call like `want`, and with other sizes by the same formulas. None where there
+    are none."""
+    with compat.plain_torch():
+        strides = strides_of(want, result.shape)
+    formulas = dims((*result.shape, *strides))
+    names = sorted(frozenset[str]().union(*map(symbolic.free_symbols, formulas), *(
+        symbolic.free_symbols(size) for given in _tensors((args, kwargs)) for size in dims(given.shape))))
+    for least in OTHERS:
+        env = {name: least + 2 * place for place, name in enumerate(names)}
+        with compat.plain_torch():
+            numbers = _numbers((args, kwargs), env)
+        try:
+            laid = result_or_error(mode, func, *numbers, None)
+        except Exception:        # these sizes do not go together
+            return None
+        if laid is NotImplemented or [symbolic.evaluate(each, env) for each in formulas] != [
+                *laid.shape, *laid.stride()]:
+            return None
+    with compat.plain_torch():
+        return compat.fake_strided(mode, result.shape, strides, result.dtype)
 
 
 def _lies_as_one_of(result: torch.Tensor, args: Any) -> bool:
@@ -121,17 +150,19 @@ def _has_symbols(value: Any) -> bool:
     return any(map(_has_symbols, value)) if isinstance(value, (list, tuple)) else is_symbolic(value)
 
 
-def _numbers(value: Any) -> Any:
-    """Arguments with the sizes of this call: tensors on the meta device."""
+def _numbers(value: Any, env: Mapping[str, int] | None = None) -> Any:
+    """Arguments with the sizes of this call, or those that symbols have in `env`: tensors on the meta device."""
     if isinstance(value, torch.Tensor) and not Layout.of(value).is_static:
-        lies = Layout.of(value).numbers
+        lies = Layout.of(value).numbers if env is None else Layout.of(value).evaluated(env)
         memory = torch.empty(lies.extent, dtype=value.dtype, device="meta")
         return memory.as_strided(lies.sizes, lies.strides, lies.offset)
     if isinstance(value, (list, tuple)):
-        return type(value)(map(_numbers, value))
+        return type(value)(_numbers(entry, env) for entry in value)
     if isinstance(value, dict):
-        return {name: _numbers(entry) for name, entry in value.items()}
-    return hint(value) if isinstance(value, torch.SymInt) else value
+        return {name: _numbers(entry, env) for name, entry in value.items()}
+    if not isinstance(value, torch.SymInt):
+        return value
+    return hint(value) if env is None else symbolic.evaluate(key_of(value), env)
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -8,13 +8,14 @@ a dimension of size 1 says nothing and is left out of the key.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from monograph import compat
 from monograph.capture.dims import dims, hint, key_of
-from monograph.ir.symbolic import Expr, known_equal, maximum
+from monograph.ir.symbolic import Expr, evaluate, known_equal, maximum
 
 __all__ = ["Layout", "channels_last_strides", "compact", "contiguous_strides", "disjoint", "is_empty"]
 
@@ -122,6 +123,18 @@ class Layout:
             return self
         return Layout(map(hint, self.sizes), map(hint, self.strides), hint(self.offset), self.dtype, self.conj,
                       self.neg)
+
+    def evaluated(self, env: Mapping[str, int]) -> Layout:
+        """The layout where symbols are what `env` says."""
+        sizes, strides, offset = dims(self.sizes), dims(self.strides), key_of(self.offset)
+        return Layout((evaluate(size, env) for size in sizes), (evaluate(step, env) for step in strides),
+                      evaluate(offset, env), self.dtype, self.conj, self.neg)
+
+    @property
+    def lies_plain(self) -> bool:
+        """Row by row without gaps, in every call."""
+        plain = Layout(self.sizes, contiguous_strides(self.sizes), 0, self.dtype)
+        return self.key[1] == plain.key[1]
 
     @property
     def whole(self) -> tuple[Any, ...]:

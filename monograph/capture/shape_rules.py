@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from monograph import compat
 from monograph.capture import by_example
 from monograph.capture.dims import dims
 from monograph.capture.layout import Layout, channels_last_strides, contiguous_strides, is_empty
+from monograph.capture.reshaped import viewed
 from monograph.capture.size_arguments import INTERPOLATIONS
 
 if TYPE_CHECKING:
@@ -66,24 +66,18 @@ def interpolation(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def view(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
-    """torch's fake kernel asks which sizes are 1 to find strides that a tensor without gaps has anyway."""
-    x, size = args[0], list(args[1])
-    if not tracer.sizes.told or not any(map(tracer.sizes.is_told, (*x.shape, *size))) or size.count(-1) > 1 \
-            or Layout.of(x).at_zero().whole[1] != dims(contiguous_strides(x.shape)):
+    """torch's fake kernel asks for more than formulas of sizes tell."""
+    x = args[0]
+    found = viewed(tracer, x, args[1])
+    if found is None:
         return NotImplemented
-    rest = math.prod(entry for entry in size if type(entry) is not int or entry != -1)
-    with tracer.sizes.asserted():
-        if -1 in size and type(rest) is int and rest > 0 and x.numel() % rest == 0:
-            size[size.index(-1)] = x.numel() // rest
-        elif -1 in size or any(type(entry) is int and entry < 0 for entry in size) or x.numel() != rest:
-            return NotImplemented
-    return compat.run_fake(tracer.mode, aten.as_strided.default,
-                           (x, size, contiguous_strides(size), x.storage_offset()), {})
+    return compat.run_fake(tracer.mode, aten.as_strided.default, (x, *found, x.storage_offset()), {})
 
 
 def linear(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
+    """Row by row, however the argument lies."""
     x, weight = args[0], args[1]
-    if weight.dim() != 2 or x.dim() < 2 or not x.is_contiguous():
+    if weight.dim() != 2 or x.dim() < 2:
         return NotImplemented
     if x.dtype != weight.dtype or x.shape[-1] != weight.shape[1]:
         return NotImplemented

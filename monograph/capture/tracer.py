@@ -44,6 +44,7 @@ from monograph.capture.joint import arrive
 from monograph.capture.layout import Layout
 from monograph.capture.memory import Memory
 from monograph.capture.recorder import Recorder
+from monograph.capture.reshaped import reshape
 from monograph.capture.size_arguments import interpolation
 from monograph.capture.storage import Storage
 from monograph.capture.symbols import Origin, Request, Sizes, SizesDiffer, refined
@@ -233,6 +234,10 @@ class Tracer(Asking, TorchDispatchMode):
 
     def open(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run torch's definition of a composite op, whose ops arrive here one by one."""
+        if func is torch.ops.aten.reshape.default:
+            reshaped = reshape(self, *args)
+            if reshaped is not NotImplemented:
+                return reshaped
         try:
             with self:
                 return compat.composite_kernel(func, args, kwargs)

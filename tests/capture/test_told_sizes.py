@@ -269,3 +269,38 @@ def test_interpolation_to_sizes_that_values_decide(mode):
         for x in CALLS:
             check(function, fast, x, False)
     assert len(dispatcher_of(fast).entries) == 1
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+def test_dims_taken_apart_and_put_together_again(backend):
+    """What the last dim is follows from the others; one of the shapes is a view, the other a copy."""
+    def function(image, sizes):
+        height, width = sizes.tolist()
+        rows = functional.interpolate(image, size=(height, width), mode="nearest")[0].permute(1, 2, 0)
+        blocks = rows.reshape(height // 2, 2, width // 2, 2, -1)
+        return blocks, blocks.transpose(1, 2).reshape(height * width, -1) * 2
+
+    fast, image = monograph.compile(function, backend=backend), torch.randn(1, 3, 5, 5)
+    with torch.no_grad():
+        for sizes in ([4, 6], [6, 4], [8, 8], [2, 4], [4, 2], [2, 2], [6, 10]):      # of 2 rows perhaps a view
+            given = torch.tensor(sizes)
+            found, expected = fast(image, given), function(image, given)
+            torch.testing.assert_close(found, expected, rtol=0, atol=0)
+            assert [part.stride() for part in found] == [part.stride() for part in expected]
+        assert len(dispatcher_of(fast).entries) <= 4
+        for sizes in ([5, 4], [5, 5]):
+            with pytest.raises(RuntimeError, match="invalid for input of size"):
+                fast(image, torch.tensor(sizes))
+
+
+def test_a_product_of_what_lies_row_by_row_but_for_dims_of_size_1():
+    """Eager's elementwise ops keep the order of the dims; torch's fake kernels of sizes that vary do not."""
+    def function(x):
+        heads = functional.linear(x[:, None][x[:, 0] > 0].transpose(0, 1), torch.ones(6, 4)).view(1, -1, 3)
+        return heads.transpose(0, 1) * 0.5
+
+    fast = monograph.compile(function, backend="reference")
+    with torch.no_grad():
+        for x in CALLS[:4]:
+            check(function, fast, x, False)
+    assert len(dispatcher_of(fast).entries) <= 2
