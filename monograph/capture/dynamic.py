@@ -1,4 +1,4 @@
-"""`x[i]` with `i` a number that only the run knows: a view at an unknown place, as in eager.
+"""`x[i]` with `i` a number that only the run knows: a view at an unknown place, as in eager. `x[:n] = y` of such sizes.
 
 Its layout has a symbolic offset, its step is a select whose index is a value:
 
@@ -23,7 +23,7 @@ from monograph.ir.symbolic import free_symbols
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["select", "site_of", "split_index"]
+__all__ = ["is_copied", "select", "site_of", "split_index"]
 
 aten = torch.ops.aten
 
@@ -86,3 +86,15 @@ def _place(tracer: Tracer, index: Value, size: int) -> Value:
     negative = record.emit("aten.lt.Scalar", index, 0, sizes=(), dtype=torch.bool)
     wrapped = record.emit("aten.add.Tensor", index, size, sizes=(), dtype=torch.int64)
     return record.reshape(record.emit("aten.where.self", negative, wrapped, index, sizes=(), dtype=torch.int64), (1,))
+
+
+def is_copied(tracer: Tracer, x: torch.Tensor, index: Any, new: Any) -> bool:
+    """Whether `x[index] = new` is a copy into a view, and torch would ask whether the first size of `new` is 1. Its
+    answer changes nothing: the copy spreads over what `x[index]` has more."""
+    entries = index if type(index) is tuple else (index,)
+    plain = all(isinstance(entry, (slice, int, torch.SymInt, type(None), type(Ellipsis))) and type(entry) is not bool
+                for entry in entries)
+    if not plain or not isinstance(new, compat.FakeTensor) or not new.dim() or not tracer.sizes.is_told(new.shape[0]):
+        return False
+    left = x.dim() + sum((entry is None) - isinstance(entry, (int, torch.SymInt)) for entry in entries)
+    return new.dim() <= left

@@ -178,6 +178,8 @@ class UserMode(TorchFunctionMode):
                 x, index = selected
                 with torch._C.DisableTorchFunction():
                     return x[index] if func is Tensor.__getitem__ else x.__setitem__(index, args[2])
+        if func is Tensor.__setitem__ and dynamic.is_copied(self.tracer, *args):
+            func, args = Tensor.copy_, (args[0][args[1]], args[2])
         if torch.is_grad_enabled() or func in AUTOGRAD or compat.forward_ad_level() >= 0:
             if func is LSTM:
                 with compat.without_onednn():

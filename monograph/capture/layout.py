@@ -131,12 +131,6 @@ class Layout:
                       evaluate(offset, env), self.dtype, self.conj, self.neg)
 
     @property
-    def lies_plain(self) -> bool:
-        """Row by row without gaps, in every call."""
-        plain = Layout(self.sizes, contiguous_strides(self.sizes), 0, self.dtype)
-        return self.key[1] == plain.key[1]
-
-    @property
     def whole(self) -> tuple[Any, ...]:
         """All there is to know, to be hashed."""
         if self.is_static:

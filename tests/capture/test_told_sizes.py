@@ -67,6 +67,15 @@ def over_rows_of_a_grid(x):
     return [torch.arange(h).unsqueeze(1) + torch.arange(w) for h, w in grid]
 
 
+def repeated_rows(x):
+    counts = x.abs().long().T
+    y = torch.zeros(2, counts[:2].sum(1).max() + 1, 4)
+    for i in range(2):
+        rows = torch.repeat_interleave(x, counts[i], dim=0)
+        y[i, :rows.size(0)] = rows
+    return y
+
+
 def two_masks(x):
     return x[x > 0] * x.exp()[x > 0] + x[x > 0].sum()
 
@@ -84,6 +93,7 @@ FUNCTIONS = {
     "mask assigned": assigned, "padded": padded, "below lengths": below_lengths,
     "masked_scatter": lambda x: torch.zeros_like(x).masked_scatter(x > 0, x[x > 0] * 2),
     "cat": lambda x: torch.cat([x[x[:, 0] > 0], x[x[:, 0] <= 0], x]), "two masks": two_masks,
+    "repeated rows": repeated_rows,
     "linear": lambda x: functional.linear(x[rows(x)], torch.ones(6, 4), torch.ones(6)).relu(),
     "size returned": lambda x: (x[x > 0], x[x > 0].shape[0], x[x > 0].size()),
     "transposed": lambda x: x[rows(x)].t(),
@@ -153,6 +163,23 @@ def test_a_size_that_does_not_fit_raises_as_eager_does():
         with pytest.raises(RuntimeError, match="must match"):
             fast(x)
     torch.testing.assert_close(fast(torch.ones(1, 4)), function(torch.ones(1, 4)))
+
+
+def test_rows_that_do_not_fit_a_slice_raise_as_in_eager_and_one_fits_any():
+    def function(x):
+        y = torch.zeros(2, 3, 4, dtype=torch.float64)
+        y[0], y[:, :3] = x[x[:, 0] > 0], x[x[:, 1] > 0]
+        return y
+
+    fast = monograph.compile(function, backend="reference")
+    for rows in (3, 1, 3, 4):
+        x = torch.cat([torch.ones(rows, 4), -torch.ones(5, 4)])
+        if rows < 4:
+            check(function, fast, x, False)
+            continue
+        for called in (function, fast):
+            with pytest.raises(RuntimeError, match="must match the existing size"):
+                called(x)
 
 
 def test_integers_say_that_they_are():
