@@ -127,3 +127,23 @@ def test_tensors_of_the_program_may_have_gradients():
 
     eager, ours = (run(torch.full((2,), 3.0)) for run in (inner, monograph.compile(inner, backend="reference")))
     assert ours.tolist() == eager.tolist()
+
+
+def test_a_backward_that_leaves_gradients_is_refused_at_its_line():
+    weight = nn.Parameter(torch.ones(2))
+
+    def step(x):
+        loss = (x * weight).sum()
+        loss.backward()
+        return loss.detach()
+
+    def of_argument(x):
+        loss = (x * 2).sum()
+        loss.backward()
+        return loss
+
+    for function, what in ((step, "parameter weight"), (of_argument, "argument")):
+        with pytest.raises(UnsupportedError, match=f"`loss.backward\\(\\)` writes the gradient of .*{what}") as caught:
+            monograph.compile(function)(torch.ones(2, requires_grad=function is of_argument))
+        assert caught.value.loc.line == function.__code__.co_firstlineno + 2 and "optimiser" in caught.value.hint
+        assert weight.grad is None

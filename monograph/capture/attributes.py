@@ -18,7 +18,7 @@ from monograph.capture.layout import Layout
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["attribute", "lie_alike"]
+__all__ = ["BACKWARD", "attribute", "check_gradients", "lie_alike"]
 
 GRAD: Any = Tensor.grad
 DATA: Any = Tensor.data
@@ -26,6 +26,7 @@ READ = GRAD.__get__
 WRITES = (GRAD.__set__, GRAD.__delete__)
 SET_DATA = DATA.__set__
 ACCESS = type(READ)
+BACKWARD = "compile the module or the function of the loss, and call backward() and the optimiser outside of it"
 
 
 def attribute(tracer: Tracer, func: Any, args: Any) -> Any:
@@ -47,6 +48,17 @@ def attribute(tracer: Tracer, func: Any, args: Any) -> Any:
         return NotImplemented
     tracer.gradients[id(real)] = real, real.grad
     return real.grad
+
+
+def check_gradients(tracer: Tracer) -> None:
+    """UnsupportedError where `backward()` has just given a gradient to a tensor that the caller has."""
+    for entry in tracer.entries:
+        given = entry.real.is_leaf and entry.real.grad is not entry.grad
+        if given or entry.leaf is not None and entry.leaf.grad is not None:
+            frame = blame.user_frame(3)
+            raise errors.UnsupportedError(
+                f"`{blame.expression(frame)}` writes the gradient of {entry.source}", loc=blame.location(frame),
+                why="the trace runs once for many calls, and nothing would do this again", hint=BACKWARD)
 
 
 def _is_its_own(tracer: Tracer, tensor: torch.Tensor, data: Any) -> bool:

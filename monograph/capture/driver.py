@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 from monograph import compat, errors
 from monograph.capture import blame, outline
 from monograph.capture.arrays import lending
+from monograph.capture.attributes import BACKWARD
 from monograph.capture.averages import cumulative_averages
 from monograph.capture.backward_hooks import BackwardHooks
 from monograph.capture.boundary import Seal, remove_dead
@@ -253,7 +254,7 @@ class _Attempt:
                 raise errors.UnsupportedError(
                     f"the program {mark} while it runs",
                     why="it is put back, and nothing would do it again in later calls",
-                    hint="return the new value")
+                    hint=BACKWARD if "gradient" in mark else "return the new value")
         return captured
 
     def _trace(self) -> Captured:

@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from monograph import compat, errors
 from monograph.capture import blame, classes, counted, dynamic, handlers, higher_order, packed, value_checks, writes
 from monograph.capture.arrays import TracedArray, as_tensors, copied
-from monograph.capture.attributes import attribute, lie_alike
+from monograph.capture.attributes import attribute, check_gradients, lie_alike
 from monograph.capture.draws import REAL, DefaultGenerator
 from monograph.capture.functions import Allowed, call_whole, gives_number
 from monograph.capture.histories import cut, settled
@@ -184,7 +184,10 @@ class UserMode(TorchFunctionMode):
             if func is LSTM:
                 with compat.without_onednn():
                     return func(*args, **kwargs)
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+            if func is Tensor.backward:
+                check_gradients(self.tracer)
+            return result
         with compat.below_autograd():
             result = func(*args, **kwargs)
             with torch._C.DisableTorchFunction():

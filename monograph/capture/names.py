@@ -1,7 +1,9 @@
-"""Names of tensors met while tracing: parameter and buffer paths, as a state dict writes them."""
+"""Names of tensors met while tracing: parameter and buffer paths, as a state dict writes them, and variables."""
 
 from __future__ import annotations
 
+import itertools
+import re
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -13,8 +15,11 @@ from monograph.ir.graph import Source
 __all__ = ["Names"]
 
 
+NUMBERED = re.compile(r"[a-z]+[0-9]+$")        # names of ours
+
+
 class Names:
-    """Looks tensors up in the modules that the function and its arguments hold. Built on the first question."""
+    """Looks tensors up in what the function and its arguments hold. Built on the first question."""
 
     def __init__(self, roots: Iterable[Any]) -> None:
         self.roots = list(roots)
@@ -27,8 +32,7 @@ class Names:
         found = known.get(id(tensor))
         if found is None:
             self.anonymous += 1
-            kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "constant"
-            found = known[id(tensor)] = Source(kind, f"tensor{self.anonymous - 1}")
+            found = known[id(tensor)] = Source(_kind(tensor), f"tensor{self.anonymous - 1}")
         return found
 
     def build(self) -> dict[int, Source]:
@@ -37,6 +41,11 @@ class Names:
             self.known = {}
             for prefix, module in self._modules():
                 self._add(module, prefix)
+            taken = {source.path for source in self.known.values()}
+            for name, value in itertools.chain.from_iterable(map(_held, self.roots)):
+                if isinstance(value, torch.Tensor) and name and name not in taken and not NUMBERED.match(name):
+                    self.known.setdefault(id(value), Source(_kind(value), name))
+                    taken.add(name)
         return self.known
 
     def _add(self, module: torch.nn.Module, prefix: str) -> None:
@@ -55,6 +64,10 @@ class Names:
                 if isinstance(value, torch.nn.Module):
                     found.append((name, value))
         return found
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    return "parameter" if isinstance(tensor, torch.nn.Parameter) else "constant"
 
 
 def _held(root: Any) -> list[tuple[str, Any]]:

@@ -131,7 +131,8 @@ def _report(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 def _line(number: int, row: Row) -> str:
     ops = Counter(row.ops)
     text = " ".join(name if count == 1 else f"{name}*{count}" for name, count in ops.items())
-    return f"{number:4}  {row.kind:9} {text}  -> {row.shape}  [{', '.join(row.lines)}]"
+    where = f"  [{', '.join(row.lines)}]" if row.lines else ""
+    return f"{number:4}  {row.kind:9} {text}  -> {row.shape}{where}"
 
 
 def _bytes(count: int) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from monograph.ir.graph import Node
 from monograph.ir.op import Trait
+from monograph.ir.types import ScalarType
 from monograph.schedule import checks
 from monograph.schedule.kernel import (
     AnySize,
@@ -42,7 +43,7 @@ KINDS = {Fused: "kernel", LibraryCall: "library", Branch: "branch", Jump: "jump"
 class Row:
     """One item of a schedule, described."""
 
-    kind: str                     # kernel, gemm, conv, attention, library, raise, branch, jump, move, record
+    kind: str                     # kernel, gemm, conv, attention, library, raise, size, branch, jump, move, record
     ops: tuple[str, ...]
     lines: tuple[str, ...]
     fused: int                    # nodes that are no views and run together with others here
@@ -54,10 +55,12 @@ def rows(schedule: Schedule) -> list[Row]:
 
 
 def _row(item: Item) -> Row:
-    nodes = working(item.nodes)
+    nodes = working(item.nodes) or item.nodes
     kind = item.name if isinstance(item, Template) else KINDS[type(item)]
     if isinstance(item, LibraryCall) and checks.is_guarded(item.node):
         kind = "raise"
+    elif isinstance(item, LibraryCall) and item.outputs and all(isinstance(x.type, ScalarType) for x in item.outputs):
+        kind = "size"                        # told by a value: no call of torch's
     ops = tuple(node.op.name.split(".")[1] for node in nodes)
     lines = tuple(dict.fromkeys(node.loc.short for node in nodes if node.loc is not None))
     together = 0 if isinstance(item, LibraryCall) or len(nodes) < 2 else len(nodes)

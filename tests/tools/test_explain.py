@@ -40,6 +40,12 @@ def test_explain_names_library_calls():
     assert explanation.fusion_rate == 0
 
 
+def test_a_size_that_a_value_tells_is_no_library_call():
+    text = str(monograph.explain(lambda x, n: x[:int(n)] * 2, torch.ones(5), torch.tensor(3)))
+    assert "library calls: none" in text and "size      number  -> int(v0)" in text
+    assert "  []" not in text
+
+
 def test_explain_of_a_compiled_function_tells_recompiles():
     fast = monograph.compile(lambda x: x + 1)
     fast(torch.ones(2))
