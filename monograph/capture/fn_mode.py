@@ -190,8 +190,10 @@ class UserMode(TorchFunctionMode):
             return result
         with compat.below_autograd():
             result = func(*args, **kwargs)
-            with torch._C.DisableTorchFunction():
-                return settled(self.tracer, result) if self.tracer.given_leaves else result
+        if not self.tracer.given_leaves:
+            return result
+        with torch._C.DisableTorchFunction(), compat.below_autograd():
+            return settled(self.tracer, result)
 
     def set_history(self, func: Any, tensor: torch.Tensor, requires: bool = True) -> None:
         """In a branch or loop: `detach_()` is a write of the same numbers, others are no part of a region."""
