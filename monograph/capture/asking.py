@@ -29,6 +29,7 @@ from monograph.capture.recorder import Recorder
 from monograph.capture.regions.cases import Entries
 from monograph.capture.regions.errors import Asked, Numbers, Unmergeable
 from monograph.capture.regions.rewritten import Rewritten
+from monograph.capture.regions.rolled import long
 from monograph.capture.symbols import Sizes
 from monograph.ir.graph import Graph, Value
 from monograph.ops import table
@@ -154,8 +155,10 @@ class Asking:
             return found.tolist()
 
     def convert_loop(self, tensor: torch.Tensor) -> None:
-        """Where Python loops over a tensor whose length values decide, let converted code leave that to the run."""
-        frame = blame.looping_frame() if tensor.dim() and self.sizes.is_told(tensor.shape[0]) else None
+        """Where Python loops over a tensor whose length values decide, or a long one, let converted code leave that to
+        the run."""
+        counted = tensor.dim() and (self.sizes.is_told(tensor.shape[0]) or long(tensor) is not None)
+        frame = blame.looping_frame() if counted else None
         if frame is not None and self.can_convert(frame.f_code):
             raise Asked(frame.f_code, self.refusal("the length of a loop"))
 

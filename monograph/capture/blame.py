@@ -20,7 +20,7 @@ import torch
 
 from monograph.source import SourceLoc
 
-__all__ = ["ALGEBRA", "asking", "asking_frame", "expression", "has_reached_user", "is_of_torch", "is_ours",
+__all__ = ["ALGEBRA", "asking", "asking_frame", "expression", "has_reached_user", "is_of_torch", "is_ours", "is_trace",
            "is_user_code", "know_lines", "line_behind", "location", "raised_by_us", "raised_by_user", "raises_at",
            "reads_attribute", "site", "user_frame", "warn"]
 
@@ -48,6 +48,11 @@ def is_user_code(code: CodeType) -> bool:
 
 def is_ours(code: CodeType) -> bool:
     return code.co_filename.startswith(OURS)
+
+
+def is_trace(code: CodeType) -> bool:
+    """Whether what `code` calls is traced."""
+    return code.co_name == "_trace" and is_ours(code)
 
 
 def is_of_torch(code: CodeType) -> bool:
@@ -142,7 +147,7 @@ def may_be_caught() -> bool:
         code = frame.f_code
         if is_user_code(code) and _may_end(code, frame.f_lasti):
             return True
-        if code.co_filename.startswith(OURS) and code.co_name == "_trace":
+        if is_trace(code):
             return False
         frame = frame.f_back
     return False

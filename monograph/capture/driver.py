@@ -289,7 +289,7 @@ class _Attempt:
 
     def _rewriting(self, error: Exception) -> Any:
         """A statement of which one path may write what the backward needs, where `error` says that it is written."""
-        if compat.MODIFIED not in str(error):
+        if not compat.says_modified(error):
             return None
         return next((site for site in self.tracer.rewriting if self.plan.forks.get(site) != sys.maxsize), None)
 

@@ -68,6 +68,7 @@ class Grown(TracedList):
         self.depth = len(tracer.memory.scopes)
         self.local = set(tracer.sizes.local)
         self.limit: Any = 0
+        self.has_enough = False                   # there are never more than `limit`
         self.spec: Any = None
         self.looks: list[Look] | None = None
         self.buffers: list[torch.Tensor] = []
@@ -91,6 +92,9 @@ class Grown(TracedList):
     def restore(self, parts: list[Any]) -> None:
         count = len(self.places)
         self.length, self.places, self.buffers = parts[0], parts[1:count + 1], parts[count + 1:]
+
+    def __len__(self) -> int:
+        return self.length if type(self.length) is int and self.is_closed else super().__len__()
 
     # -- growing -------------------------------------------------------------------------
 
@@ -128,7 +132,8 @@ class Grown(TracedList):
     def _append_after(self, leaves: list[Any]) -> None:
         """Append once the loop is over, outside of any other."""
         ragged = any(look.ragged is not None for look in self.looks or ())
-        if ragged or len(self.tracer.memory.scopes) != self.depth or not isinstance(self.length, torch.SymInt):
+        known = isinstance(self.length, (torch.SymInt, int))
+        if ragged or len(self.tracer.memory.scopes) != self.depth or not known:
             self.give_up()
         self._check()
         for leaf in leaves:
@@ -199,17 +204,17 @@ class Grown(TracedList):
                     self.places[position] = place + count
                     continue
                 place = self.tracer.traced(self.length).tensor.reshape(1)
-                if isinstance(self.limit, int):       # perhaps it is not enough: `growing` sees to that after the loop
+                if not self.has_enough:       # perhaps it is not enough: `growing` sees to that after the loop
                     place = place.clamp(max=self.limit - 1)
                 number = False if leaf is None else leaf
                 value = leaf if isinstance(leaf, torch.Tensor) else self.tracer.traced(number).tensor
                 buffer.index_copy_(0, place, value.unsqueeze(0))
 
-    def reserve(self, more: Any, totals: Sequence[Any] = ()) -> None:
+    def reserve(self, more: Any, totals: Sequence[Any] = (), *, enough: bool = False) -> None:
         """Make buffers with room for `more` entries than those of the list that was; `totals`: along dims that vary."""
         assert self.looks is not None
         rows = [self._admit(entry) for entry in self.given]
-        self.limit = more + len(rows)
+        self.limit, self.has_enough = more + len(rows), enough
         self.places = [0] * len(totals)
         with torch.no_grad():
             self.buffers = [torch.zeros(look.around(self.limit, total), dtype=look.dtype)
@@ -312,6 +317,8 @@ class Grown(TracedList):
             index = index.item()
         if kind_of(index) is not int or blame.may_be_caught():
             self.give_up()
+        if type(self.length) is type(index) is int:
+            return self.item(index % self.length) if -self.length <= index < self.length else self.give_up()
         tracer, length = self.tracer, self.tracer.traced(self.length)
         if isinstance(index, TracedNumber):
             index = index.of(lambda at, size: torch.where(at < 0, at + size, at), index, length)
@@ -324,7 +331,7 @@ class Grown(TracedList):
     def joined(self) -> Collected | None:
         """All entries, where each is a tensor."""
         if self.looks is None or len(self.looks) != 1 or self.spec is not None or self.looks[0].kind is not None \
-                or not self.buffers or not isinstance(self.length, torch.SymInt):
+                or not self.buffers or not isinstance(self.length, (torch.SymInt, int)):
             return None
         self._check()
         ragged = self.looks[0].ragged

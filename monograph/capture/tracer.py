@@ -44,6 +44,7 @@ from monograph.capture.joint import arrive
 from monograph.capture.layout import Layout
 from monograph.capture.memory import Memory
 from monograph.capture.recorder import Recorder
+from monograph.capture.regions import rolled
 from monograph.capture.reshaped import reshape
 from monograph.capture.size_arguments import interpolation
 from monograph.capture.storage import Storage
@@ -94,6 +95,7 @@ class Tracer(Asking, TorchDispatchMode):
         self.literals: dict[Value, torch.Tensor] = {}  # graph inputs whose numbers are written in the code
         self.loc_of_sequence: dict[int, Any] = {}
         self.silent = False                           # run fakes, record nothing
+        self.ops = 0                                  # that have arrived
 
     # -- entering ----------------------------------------------------------------------
 
@@ -206,6 +208,9 @@ class Tracer(Asking, TorchDispatchMode):
         if func not in shape_rules.KEPT_WHOLE and _is_composite(func):
             return self.open(func, args, kwargs)
         self.record.loc = self.where()
+        self.ops += 1
+        if not self.ops % rolled.OFTEN:
+            rolled.look(self)
         if opaque.is_custom(func) and functions.is_open_to_autograd(args, kwargs):
             return functions.custom_op(self, func, args, kwargs)
         if func is LITERAL and not isinstance(args[0], compat.FakeTensor):

@@ -24,7 +24,6 @@ from torch.nn.modules import module as _module
 from torch.optim.optimizer import register_optimizer_step_post_hook  # 2.13, public
 
 from monograph.compat.fakes import (
-    MODIFIED,
     NEEDS_VALUE,
     NO_DATA,
     NO_FAKE_KERNEL,
@@ -42,6 +41,7 @@ from monograph.compat.fakes import (
     put_class_entry,
     quiet_fakes,
     run_fake,
+    says_modified,
     size_expression,
     size_hint,
     size_replacements,
@@ -71,7 +71,7 @@ from monograph.compat.modes import (
 
 __all__ = [
     "BatchNorm", "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "HigherOrderOperator",
-    "MODIFIED", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PLAIN_TENSORS", "QUANTIZED", "READ_VERSION",
+    "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PLAIN_TENSORS", "QUANTIZED", "READ_VERSION",
     "after_optimizer_step", "below_autograd", "below_autograd_now", "checking_with", "class_functions",
     "class_functions_on", "composite_kernel", "composite_kernel_of", "current_backward_sequence", "decomposition",
     "device_modes", "dims_of", "dispatch_keys", "dispatch_mode_depth", "dispatches", "eager_definition",
@@ -81,9 +81,9 @@ __all__ = [
     "is_functorch_tensor", "is_plain", "is_plain_class", "is_static_input", "kernels_only", "last_sequence",
     "listing_fakes", "llvmlite_library", "module_hooks", "negative_view", "no_array_of", "no_class_functions",
     "no_inference_mode", "no_torch_function", "overload", "plain_torch", "print_options", "put_class_entry",
-    "quiet_fakes", "replace_tensor_text", "run_fake", "schema_arguments", "set_grad_enabled", "set_version",
-    "size_expression", "size_hint", "size_replacements", "storage_address", "storage_id", "storage_reference",
-    "storage_size", "storage_users", "suggest_memory_format", "symbolic_fake_mode", "symbolic_size", "tensor_guards",
+    "quiet_fakes", "replace_tensor_text", "run_fake", "says_modified", "schema_arguments", "set_grad_enabled",
+    "set_version", "size_expression", "size_hint", "size_replacements", "storage_address", "storage_id",
+    "storage_reference", "storage_size", "storage_users", "suggest_memory_format", "symbolic_fake_mode", "symbolic_size", "tensor_guards",
     "tensor_users", "version", "whole_torch", "without_onednn", "without_saved_tensor_hooks",
 ]
 

@@ -30,10 +30,10 @@ from torch.utils._sympy.value_ranges import ValueRanges  # 2.13
 from monograph.compat.modes import plain_torch
 
 __all__ = [
-    "FakeTensor", "FakeTensorMode", "MODIFIED", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "dims_of",
+    "FakeTensor", "FakeTensorMode", "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "dims_of",
     "fake_attributes", "fake_from_storage", "fake_sized", "fake_strided", "fake_tensor_mode", "fake_view",
-    "is_backed", "listing_fakes", "put_class_entry", "quiet_fakes", "run_fake", "size_expression", "size_hint",
-    "size_replacements", "symbolic_fake_mode", "symbolic_size",
+    "is_backed", "listing_fakes", "put_class_entry", "quiet_fakes", "run_fake", "says_modified", "size_expression",
+    "size_hint", "size_replacements", "symbolic_fake_mode", "symbolic_size",
 ]
 
 
@@ -65,8 +65,13 @@ NEEDS_VALUE = (DataDependentOutputException, DynamicOutputShapeException, GuardO
 NO_DATA = "its data is not allocated yet"    # 2.13
 """In the message of the RuntimeError of kernels that read a fake tensor's memory."""
 
-MODIFIED = "modified by an inplace operation"    # 2.13
-"""In the message of the RuntimeError of a backward whose saved tensors were written since."""
+_MODIFIED = ("modified by an inplace operation",    # 2.13
+             "operator aten::size does not exist")      # 2.13: it wants to name the tensor, whose place is a symbol
+
+
+def says_modified(error: BaseException) -> bool:
+    """Whether a RuntimeError is that of a backward whose saved tensors were written since."""
+    return any(text in str(error) for text in _MODIFIED)
 
 NO_FAKE_KERNEL = UnsupportedOperatorException    # 2.13
 

@@ -22,6 +22,7 @@ from monograph.capture.grown import Grown
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions import protocols
 from monograph.capture.regions.iterate import TracedRange, counted, run_counted
+from monograph.capture.regions.rolled import Long, long
 from monograph.capture.text import Piece, TracedText
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _bool(operators: RegionOperators, *args: Any) -> Any:
 
 
 def _len(operators: RegionOperators, value: Any) -> Any:
-    if isinstance(value, Grown):
+    if isinstance(value, Grown) and not (value.is_closed and type(value.length) is int):
         return operators.tracer.traced(value.length)
     if isinstance(value, Counted):
         return value.length
@@ -109,26 +110,39 @@ def _index(value: Any) -> Any:
     return value if found is NotImplemented else found
 
 
-def _enumerate(operators: RegionOperators, items: Any, start: int = 0) -> Any:
+def _entries(operators: RegionOperators, items: Any) -> Counted | None:
     found = counted(operators.tracer, items)
+    return long(items) if found is None else found
+
+
+def _combined(length: Any, item: Callable[[Any], Any], make: Callable[[], Any]) -> Counted:
+    return Long(length, item, make) if type(length) is int else Counted(length, item)
+
+
+def _enumerate(operators: RegionOperators, items: Any, start: int = 0) -> Any:
+    found = _entries(operators, items)
     if found is None:
         return enumerate(items, start)
-    return Counted(found.length, lambda index: (start + index, found.item(index)))
+    return _combined(found.length, lambda index: (start + index, found.item(index)),
+                     lambda: enumerate(items, start))
 
 
 def _reversed(operators: RegionOperators, items: Any) -> Any:
-    found = counted(operators.tracer, items)
-    if found is None:
+    found = _entries(operators, items)
+    if found is None or isinstance(found, Long):
         return reversed(items)
-    last = operators.tracer.traced(found.length) - 1
-    return Counted(found.length, lambda index: found.item(last - index))
+    last = (found.length if type(found.length) is int else operators.tracer.traced(found.length)) - 1
+    return _combined(found.length, lambda index: found.item(last - index), lambda: reversed(items))
 
 
 def _zip(operators: RegionOperators, *items: Any, **options: Any) -> Any:
-    found = [each for each in (counted(operators.tracer, entry) for entry in items) if each is not None]
-    if len(found) != len(items) or not found or options:
-        return zip(*items, **options)
+    found = [each for each in (_entries(operators, entry) for entry in items) if each is not None]
     lengths = [entry.length for entry in found]
+    known = [length for length in lengths if type(length) is int]
+    if len(found) != len(items) or not found or options or known and known != [lengths[0]] * len(lengths):
+        return zip(*items, **options)
+    if known:
+        return _combined(lengths[0], lambda index: tuple(entry.item(index) for entry in found), lambda: zip(*items))
     same = all(length is lengths[0] or (_size(length) or "") == _size(lengths[0]) for length in lengths)
     return Counted(lengths[0] if same else _extreme(operators, "min", *map(operators.tracer.traced, lengths)),
                    lambda index: tuple(entry.item(index) for entry in found))

@@ -101,12 +101,12 @@ def _reserve(operators: RegionOperators, found: Grown, trips: Any) -> None:
         return
     if isinstance(trips, TracedNumber):
         trips = tracer.size(trips.of(lambda count: count.clamp(min=0), trips))
-    if not isinstance(trips, torch.SymInt):
+    if not isinstance(trips, (torch.SymInt, int)):
         raise Unmergeable("the length of a list is needed", found.site)
     totals = [[_total(tracer, size, trips) for size in sizes] for sizes in zip(*found.amounts)] if any(ragged) else []
     if any(None in parts for parts in totals):
         raise Unmergeable("a list that a loop grows has tensors of several sizes", found.site)
-    found.reserve(trips * (found.always + found.sometimes), [sum(parts) for parts in totals])
+    found.reserve(trips * (found.always + found.sometimes), [sum(parts) for parts in totals], enough=True)
 
 
 def _total(tracer: Tracer, size: Any, length: Any) -> Any:
@@ -127,13 +127,13 @@ def _close(operators: RegionOperators, found: Grown, exact: bool) -> None:
     """The loop is over, and the length of a list is a size; `exact`: the loop ran as often as was known before."""
     tracer = operators.tracer
     found.close()
-    if isinstance(found.limit, torch.SymInt) and exact and not found.sometimes:
+    if found.has_enough and exact and not found.sometimes:
         found.length = found.limit
         return
     length = found.length = tracer.size(tracer.traced(found.length))
     if not isinstance(length, torch.SymInt):
         raise Unmergeable("the length of a list is needed", found.site)
-    if isinstance(found.limit, int) and length > found.limit:
+    if not found.has_enough and length > found.limit:
         room = tracer.plan.room
         room[found.site] = 2 * max(found.limit, room.get(found.site, 0))
         raise Seen

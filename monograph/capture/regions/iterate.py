@@ -17,6 +17,7 @@ from monograph.capture.counted import Counted
 from monograph.capture.number import TracedNumber
 from monograph.capture.regions.body import Start
 from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.regions.rolled import row
 from monograph.capture.regions.sometimes import OURS
 from monograph.ir.graph import Graph
 
@@ -44,15 +45,17 @@ class TracedRange(Counted):
 def counted(tracer: Tracer, items: Any) -> Counted | None:
     """`items` as something counted, when its length is for the run to say."""
     if isinstance(items, torch.Tensor) and items.dim() and tracer.sizes.is_told(items.shape[0]):
-        return Counted(items.shape[0], lambda index: items[index])
-    return items if isinstance(items, Counted) else None
+        return Counted(items.shape[0], functools.partial(row, items))
+    return items if isinstance(items, Counted) and type(items.length) is not int else None
 
 
 def run_counted(operators: RegionOperators, items: Counted, assign: Callable[[Any], None], body: Thunk, state: State,
-                stop: Thunk | None) -> None:
-    """`for target in items: body` as a loop over an index of our own."""
-    index: list[Any] = [0]
-    length = operators.tracer.traced(items.length)
+                stop: Thunk | None, *, start: int = 0, roll: bool = False) -> None:
+    """`for target in items: body` from an index on, as a loop over an index of our own.
+
+    `roll`: the length is Python's, and a loop is recorded all the same."""
+    index: list[Any] = [start]
+    length = items.length if roll else operators.tracer.traced(items.length)
     site = blame.site("for")
 
     def put(values: tuple[Any, ...]) -> None:
@@ -66,7 +69,7 @@ def run_counted(operators: RegionOperators, items: Counted, assign: Callable[[An
     whole = State((*state.names, "$index"), lambda: (*state.get(), index[0]), put, state.read,
                   state.dead | {"$index"}, state.local, state.grown)
     operators.while_(lambda: index[0] < length, step, whole, stop,
-                     length if isinstance(items.length, TracedNumber) else items.length)
+                     length if isinstance(items.length, TracedNumber) else items.length, roll)
 
 
 def run_body(operators: RegionOperators, site: Any, entry: Any, assign: Callable[[Any], None], body: Thunk,
@@ -94,9 +97,11 @@ def run_body(operators: RegionOperators, site: Any, entry: Any, assign: Callable
 
 
 def run_stoppable(operators: RegionOperators, items: Iterator[Any], assign: Callable[[Any], None], body: Thunk,
-                  state: State, stop: Thunk) -> None:
-    """`for` over something of known length that a traced value may end early: the rest nests in a branch."""
-    _Stoppable(operators, items, assign, body, state, stop).run(0)
+                  state: State, stop: Thunk, last: Callable[[int], None] | None = None, written: int = -1) -> None:
+    """`for` over something of known length that a traced value may end early: the rest nests in a branch.
+
+    `last(written)` runs what follows the first `written` iterations."""
+    _Stoppable(operators, items, assign, body, state, stop, last, written).run(0)
 
 
 @dataclass
@@ -109,6 +114,8 @@ class _Stoppable:
     body: Thunk
     state: State
     stop: Thunk
+    last: Callable[[int], None] | None
+    written: int
     seen: list[Any] = field(default_factory=list)
 
     def at(self, position: int) -> tuple[Any, ...]:
@@ -121,6 +128,9 @@ class _Stoppable:
 
     def run(self, position: int) -> None:
         while entry := self.at(position):
+            if position == self.written and self.last is not None:
+                self.last(position)
+                return
             self.assign(entry[0])
             self.body()
             position += 1

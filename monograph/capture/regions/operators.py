@@ -16,9 +16,10 @@ from monograph.capture.arrays import TracedArray
 from monograph.capture.checks import REPLAY
 from monograph.capture.classes import class_of
 from monograph.capture.convert.operators import Operators, State
+from monograph.capture.counted import Counted
 from monograph.capture.grown import Grown
 from monograph.capture.number import TracedNumber
-from monograph.capture.regions import builtins, growing, iterate, protocols
+from monograph.capture.regions import builtins, growing, iterate, protocols, rolled
 from monograph.capture.regions.cond import cond
 from monograph.capture.regions.errors import Fork, Unmergeable, forget
 from monograph.capture.regions.loop import loop
@@ -99,13 +100,15 @@ class RegionOperators(Operators):
         else:
             self.branch(decided, then, otherwise, state)
 
-    def while_(self, test: Thunk, body: Thunk, state: State, stop: Thunk | None, trips: Any = None) -> None:
-        """`trips`: how often the loop runs at most, where that is known before."""
+    def while_(self, test: Thunk, body: Thunk, state: State, stop: Thunk | None, trips: Any = None,
+               roll: bool = False) -> None:
+        """`trips`: how often the loop runs at most, where that is known before. `roll`: where no region can stand
+        for the loop, it is written out."""
         def go_on() -> Any:
             return test() if stop is None else self.and_(self.not_(stop()), test)
 
         site = blame.site("while")
-        for trip in itertools.count():
+        for trip in itertools.count() if not roll else ():
             if trip < self.forks.get(site, 0):
                 decided = self.decide(go_on())
                 if isinstance(decided, torch.Tensor):
@@ -126,9 +129,9 @@ class RegionOperators(Operators):
             record = functools.partial(loop, self.tracer, lambda: self.decide(go_on()), body, state, site)
             growing.run(self, record, state, site, trips, early=stop is not None)
         except Unmergeable as why:
-            if self.tracer.in_region:
+            if self.tracer.in_region and not roll:
                 raise
-            self.fork(why.site or site, why)
+            self.fork((None if roll else why.site) or site, why)
 
     def peek(self, test: Thunk, state: State) -> bool | torch.Tensor:
         """What a loop's test says now, leaving no trace of having asked when it is for the run to say."""
@@ -140,12 +143,35 @@ class RegionOperators(Operators):
         if counted is not None:
             iterate.run_counted(self, counted, assign, body, state, stop)
             return
+        many = rolled.long(items)
+        if many is not None and self._rolls(many, assign, body, state, stop):
+            return
         if stop is None:
             for item in items:
                 assign(item)
                 body()
             return
         iterate.run_stoppable(self, iter(items), assign, body, state, stop)
+
+    def _rolls(self, items: Counted, assign: Callable[[Any], None], body: Thunk, state: State,
+               stop: Thunk | None) -> bool:
+        """Whether a long loop is one of the program, after the iterations that are to be written out."""
+        written = self.forks.get(blame.site("while"), 0)
+        if written >= items.length:
+            return False
+
+        def rest(start: int) -> None:
+            iterate.run_counted(self, items, assign, body, state, stop, start=start, roll=True)
+
+        if stop is None:
+            for index in range(written):
+                assign(items.item(index))
+                body()
+            rest(written)
+        else:
+            entries = map(items.item, range(items.length))
+            iterate.run_stoppable(self, entries, assign, body, state, stop, rest, written)
+        return True
 
     def grow(self) -> list[Any]:
         self.growing.append([])

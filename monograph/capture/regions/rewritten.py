@@ -132,7 +132,7 @@ def saved_tensors(node: Any) -> list[torch.Tensor]:
         try:
             kept = getattr(node, name)
         except RuntimeError as error:
-            if compat.MODIFIED in str(error):
+            if compat.says_modified(error):
                 raise Unmergeable(MODIFIED) from None
             continue
         found += [leaf for leaf in (kept if isinstance(kept, (list, tuple)) else (kept,))
