@@ -83,8 +83,9 @@ __all__ = [
     "no_inference_mode", "no_torch_function", "overload", "plain_torch", "print_options", "put_class_entry",
     "quiet_fakes", "replace_tensor_text", "run_fake", "says_modified", "schema_arguments", "set_grad_enabled",
     "set_version", "size_expression", "size_hint", "size_replacements", "storage_address", "storage_id",
-    "storage_reference", "storage_size", "storage_users", "suggest_memory_format", "symbolic_fake_mode", "symbolic_size", "tensor_guards",
-    "tensor_users", "version", "whole_torch", "without_onednn", "without_saved_tensor_hooks",
+    "storage_reference", "storage_size", "storage_users", "suggest_memory_format", "symbolic_fake_mode",
+    "symbolic_size", "tensor_guards", "tensor_users", "version", "whole_torch", "without_onednn",
+    "without_saved_tensor_hooks",
 ]
 
 

@@ -176,7 +176,8 @@ def comprehension(x, w):
 
 
 ROLLED = [over_a_range, downwards_in_steps, over_rows, enumerated, zipped, reversed_indices, left_early,
-          skipped_by_value, with_a_number_beside, rows_written, neighbours_written, nested, short_inside, first_is_none, draws]
+          skipped_by_value, with_a_number_beside, rows_written, neighbours_written, nested, short_inside,
+          first_is_none, draws]
 WITHOUT_GRADIENTS = [returned_from]
 LISTS = [stacked, two_lists, some_appended, list_looped_over, comprehension]      # rolled where nothing has a gradient
 
