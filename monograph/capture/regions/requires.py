@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from monograph import compat
+from monograph.capture.regions.rewritten import CONTINUES
 from monograph.ir.graph import Graph, Node, Value
 from monograph.ops.build import Builder
 from monograph.ops.flags import Flag, add_flags, all_of, any_of, as_value, behind, by_branch
@@ -52,7 +53,8 @@ class Requires:
         return self.known[start]
 
     def _following(self, edge: tuple[Any, int]) -> list[tuple[Any, int]]:
-        return [other for other in edge[0].next_functions if other[0] is not None]
+        start = 1 if edge[0].name() == CONTINUES else 0
+        return [other for other in edge[0].next_functions[start:] if other[0] is not None]
 
     def _flag(self, edge: tuple[Any, int]) -> Flag:
         following = self._following(edge)

@@ -26,10 +26,11 @@ from monograph.capture.regions.errors import Unmergeable
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["MODIFIED", "NODES", "Rewritten", "become_followed", "put_back", "saved_tensors"]
+__all__ = ["CONTINUES", "MODIFIED", "NODES", "Rewritten", "become_followed", "put_back", "saved_tensors"]
 
 MODIFIED = "a tensor that the gradient needs is written in place"
-NODES = frozenset({"_BeginBackward", "_ContinueBackward"})
+CONTINUES = "_ContinueBackward"      # a node of the history that a tensor gets back: of its inputs the second counts
+NODES = frozenset({"_BeginBackward", CONTINUES})
 
 
 class _Begin(Followed):

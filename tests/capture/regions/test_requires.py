@@ -53,6 +53,14 @@ def detached(x):
     return y + x, y
 
 
+def written_in_turn(x):
+    result = torch.zeros(3)
+    for threshold in (0, 1):
+        if x.sum() > threshold * 3:
+            result += x * WEIGHT
+    return result
+
+
 def seen(function: Any, x: torch.Tensor) -> Any:
     results = function(x)
     results = results if isinstance(results, tuple) else (results,)
@@ -64,7 +72,7 @@ def seen(function: Any, x: torch.Tensor) -> Any:
             None if WEIGHT.grad is None else WEIGHT.grad.tolist())
 
 
-@pytest.mark.parametrize("function", [chosen, twice, chain, unrecorded, detached], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [chosen, twice, chain, unrecorded, detached, written_in_turn], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("backend", ["llvm", "reference"])
 def test_requires_grad_is_that_of_the_path(function: Any, backend: str) -> None:
     compiled = monograph.compile(function, backend=backend)
