@@ -72,7 +72,8 @@ def seen(function: Any, x: torch.Tensor) -> Any:
             None if WEIGHT.grad is None else WEIGHT.grad.tolist())
 
 
-@pytest.mark.parametrize("function", [chosen, twice, chain, unrecorded, detached, written_in_turn], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [chosen, twice, chain, unrecorded, detached, written_in_turn],
+                         ids=lambda f: f.__name__)
 @pytest.mark.parametrize("backend", ["llvm", "reference"])
 def test_requires_grad_is_that_of_the_path(function: Any, backend: str) -> None:
     compiled = monograph.compile(function, backend=backend)
