@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
+from monograph import compat
 from monograph.capture import blame
 from monograph.capture.dims import key_of
 from monograph.capture.number import TracedNumber, number_dtype
@@ -152,8 +153,10 @@ def listed(tracer: Tracer, tensor: Any) -> Any:
 def call(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> Any:
     """What a function of `FUNCTIONS` gives for arguments with a TracedList; NotImplemented where it sees a list."""
     first, *rest = args or (None,)
-    first = first.joined() if isinstance(first, TracedList) else first
     names = dict(zip(FUNCTIONS[func], rest)) | kwargs
+    if func is compat.PAD_SEQUENCE:
+        return _padded(first, **names) if isinstance(first, Pieces) else NotImplemented
+    first = first.joined() if isinstance(first, TracedList) else first
     if isinstance(first, Collected) and set(names) <= {"dim"}:
         return _joined(first, names.get("dim", 0), stack=func is torch.stack)
     sizes = next((value for name, value in names.items() if name.startswith("split_size")), None)
@@ -185,9 +188,25 @@ def _joined(entries: Collected, dim: Any, *, stack: bool) -> Any:
     return buffer.movedim(0, dim).clone(memory_format=torch.contiguous_format)
 
 
+def _padded(pieces: Pieces, batch_first: bool = False, padding_value: Any = 0.0, padding_side: str = "right") -> Any:
+    """`pad_sequence`: the place in the whole of each number of the result, or none."""
+    if pieces.dim or padding_side != "right":
+        return NotImplemented
+    tracer, whole, sizes = pieces.tracer, pieces.tensor, pieces.sizes
+    tracer.only_if((tracer.traced(pieces.length) > 0).tensor)      # torch raises
+    longest = tracer.size(TracedNumber(tracer, sizes.amax()))
+    steps = torch.arange(longest)
+    place = (pieces.starts[:, None] + steps).clamp(max=whole.shape[0] - 1)
+    found = whole.index_select(0, place.flatten()).view(pieces.length, longest, *whole.shape[1:])
+    inside = (steps < sizes[:, None]).view(pieces.length, longest, *[1] * (whole.dim() - 1))
+    padded = torch.where(inside, found, torch.full((), padding_value, dtype=whole.dtype))
+    return padded if batch_first else padded.transpose(0, 1).clone(memory_format=torch.contiguous_format)
+
+
 CAT, SPLIT, METHOD = ("dim",), ("split_size_or_sections", "dim"), ("split_size", "dim")
 SIZES = ("split_sizes", "dim")
 FUNCTIONS: dict[Any, tuple[str, ...]] = {
     torch.cat: CAT, torch.concat: CAT, torch.concatenate: CAT, torch.stack: CAT, torch.split: SPLIT,
     torch.Tensor.split: METHOD, torch.split_with_sizes: SIZES, torch.Tensor.split_with_sizes: SIZES,
+    compat.PAD_SEQUENCE: ("batch_first", "padding_value", "padding_side"),
 }

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from monograph import compat
 from monograph.capture.blame import is_of_torch, is_ours, reads_attribute
 
 if TYPE_CHECKING:
@@ -106,9 +107,10 @@ class TracedNumber:
 
     @property
     def __class__(self) -> type:         # type: ignore[override]
-        """What isinstance asks for. Torch calls `__index__` of what is neither a number nor a SymInt."""
+        """What isinstance asks for. Torch calls `__index__` of what is neither a number nor a SymInt. What a SymInt is
+        to do with it is left to this class."""
         frame = sys._getframe(1)
-        if is_ours(frame.f_code):
+        if is_ours(frame.f_code) or frame.f_code.co_name == compat.SYMBOLIC_OPERATOR:
             return TracedNumber
         if self.kind is int:
             return int if reads_attribute(frame, "__class__") else Integer

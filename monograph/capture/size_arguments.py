@@ -28,6 +28,7 @@ OF_A_TENSOR = frozenset({
     torch.split, torch.split_with_sizes, torch.narrow, torch.unflatten, torch.tile, torch.roll,
     torch.nn.functional.pad, torch.nn.functional.interpolate, torch.nn.functional.upsample,
 })
+SIZE_AT = {torch.full: 0, Tensor.new_full: 1}         # beside a number that is none
 INDEXING = frozenset({Tensor.__getitem__, Tensor.__setitem__})
 SPLITS = frozenset({torch.split, Tensor.split, torch.split_with_sizes, Tensor.split_with_sizes})
 
@@ -38,6 +39,10 @@ def as_sizes(tracer: Tracer, func: Any, args: Any, kwargs: Any) -> tuple[Any, An
         return (args[0], _slices(tracer, args[1]), *args[2:]), kwargs
     if func in FACTORIES:
         return _numbers(tracer, args), _numbers(tracer, kwargs)
+    if func in SIZE_AT:
+        place = SIZE_AT[func]
+        args = (*args[:place], *(_numbers(tracer, size) for size in args[place:place + 1]), *args[place + 1:])
+        return args, {name: _numbers(tracer, value) if name == "size" else value for name, value in kwargs.items()}
     if func in OF_A_TENSOR and args:
         return (args[0], *_numbers(tracer, args[1:])), _numbers(tracer, kwargs)
     return args, kwargs

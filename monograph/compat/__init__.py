@@ -272,6 +272,10 @@ def after_optimizer_step(hook: Any) -> Any:
     return register_optimizer_step_post_hook(hook)
 
 
+SYMBOLIC_OPERATOR = "binary_magic_impl"    # 2.13: the function behind the operators of SymInt
+
+PAD_SEQUENCE = torch._C._nn.pad_sequence    # 2.13
+
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd    # 2.13
 
 

@@ -80,7 +80,15 @@ def two_masks(x):
     return x[x > 0] * x.exp()[x > 0] + x[x > 0].sum()
 
 
+def beside_numbers(x):
+    """A size, on the left, and a number that values tell."""
+    kept, n = x[x > 0], int((x[:, 0] > 0).sum())
+    y = kept * 2 if kept.shape[0] != n + 3 else kept * 3
+    return y, kept.shape[0] - n, kept.shape[0] * n, kept.shape[0] < n, kept.shape[0] / (n + 1)
+
+
 FUNCTIONS = {
+    "beside numbers": beside_numbers, "full": lambda x: torch.full(((x > 0).sum(), 2), 0.5) * x.sum(),
     "mask": lambda x: x[x > 0] * 2 + 1, "sum of a mask": lambda x: x[x > 0].sum(),
     "nonzero": lambda x: (x > 0).nonzero(),
     "masked_select": lambda x: torch.masked_select(x, x > 0).exp(),

@@ -110,6 +110,11 @@ def _index(value: Any) -> Any:
     return value if found is NotImplemented else found
 
 
+def _tuple(operators: RegionOperators, *args: Any) -> Any:
+    """Of a tuple it is that tuple."""
+    return args[0] if args and isinstance(args[0], TracedList) and args[0].kind is tuple else tuple(*args)
+
+
 def _entries(operators: RegionOperators, items: Any) -> Counted | None:
     found = counted(operators.tracer, items)
     return long(items) if found is None else found
@@ -246,5 +251,5 @@ RULES: dict[Any, Rule] = {
     int: _int, float: _float, bool: _bool, str: _str, repr: _repr,
     len: _len, range: _range, enumerate: _enumerate, reversed: _reversed,
     zip: _zip, sum: _sum, any: _any, all: _all, min: _min, max: _max, sorted: _sorted, isinstance: _isinstance,
-    type: _type,
+    type: _type, tuple: _tuple,
 }

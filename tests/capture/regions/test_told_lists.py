@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch.nn import functional
+from torch.nn.utils import rnn
 
 import monograph
 from monograph.api import dispatcher_of
@@ -59,6 +60,13 @@ def chunks_appended(x, grid):
     return torch.cat(parts), None if weights[0] is None else tuple(weights)
 
 
+def padded(x, grid):
+    """As many rows as values say, told by `full` and by `split`."""
+    counts = torch.full((grid[:, 0].sum(),), 1) * (grid[:, 1] * grid[:, 2])
+    parts = x.split(counts.tolist())
+    return rnn.pad_sequence(parts, batch_first=True), rnn.pad_sequence(tuple(parts), padding_value=2.5)
+
+
 def under_a_finally(x, grid):
     try:
         return chunks_appended(x, grid)
@@ -75,8 +83,8 @@ def frames_in_blocks(x, grid):
     return torch.cat(outputs)
 
 
-ONE_PROGRAM = [chunks_appended, under_a_finally, frames_in_blocks, chunks_attend, chunks_normalised, chunks_pooled,
-               chunks_pooled_side_by_side, numbers_in_a_loop]
+ONE_PROGRAM = [padded, chunks_appended, under_a_finally, frames_in_blocks, chunks_attend, chunks_normalised,
+               chunks_pooled, chunks_pooled_side_by_side, numbers_in_a_loop]
 
 
 def parts_returned(x, grid):
