@@ -71,7 +71,8 @@ from monograph.compat.modes import (
 
 __all__ = [
     "BatchNorm", "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "HigherOrderOperator",
-    "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PLAIN_TENSORS", "QUANTIZED", "READ_VERSION",
+    "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PAD_SEQUENCE", "PLAIN_TENSORS", "QUANTIZED", "READ_VERSION",
+    "SYMBOLIC_OPERATOR",
     "after_optimizer_step", "below_autograd", "below_autograd_now", "checking_with", "class_functions",
     "class_functions_on", "composite_kernel", "composite_kernel_of", "current_backward_sequence", "decomposition",
     "device_modes", "dims_of", "dispatch_keys", "dispatch_mode_depth", "dispatches", "eager_definition",
