@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from monograph import compat
 from monograph.capture.captured import Binding, Captured
-from monograph.capture.guards import Fact, Guard, generate
+from monograph.capture.guards import Fact, Guard, TensorFacts, generate, sharing
 from monograph.capture.guards_arguments import Arguments
 from monograph.capture.guards_sizes import SizeFacts
 from monograph.capture.guards_versions import watched
@@ -24,6 +24,7 @@ from monograph.capture.readset import ReadSet
 from monograph.capture.readset_effects import Traced
 from monograph.ir.boundary import Literal
 from monograph.ir.op import Effect
+from monograph.watched_weights import watching
 
 __all__ = ["below_classes", "guarded"]
 
@@ -126,14 +127,33 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
                                       if leaf < leaves},
                           rewritten=[captured.bindings[input].leaf for input in captured.boundary.rewritten],
                           viewed=_viewed(captured, args, kwargs))
-    guard = generate(others, arguments, weights, labels, fetched, tags.check if tags is not None else None, sizes,
-                     objects if objects.steps else None)
+    weight_facts = TensorFacts(weights, labels) if weights else None
+    weights_hold = _weights_hold(weights, weight_facts, arguments, overlap) if weight_facts is not None else None
+    guard = generate(others, arguments, weights, weight_facts, weights_hold, fetched,
+                     tags.check if tags is not None else None, sizes, objects if objects.steps else None)
     if captured.classes:
         guard.check = below_classes(guard.check)
     guard.facts = facts
     lines = {id(fact): reads.lines.get(key) for key, fact in reads.facts.items()}
     guard.lines = {id(fact): loc for fact in facts if (loc := lines.get(id(fact))) is not None}
     return guard
+
+
+def _weights_hold(weights: Sequence[torch.Tensor], facts: TensorFacts, arguments: Arguments, writes: bool,
+                  ) -> Callable[[], bool]:
+    """The check of the weights. A program that `writes`, or may read one through another, was made for those that
+    share memory with each other; and what arguments share with them is asked of where they lie now."""
+    shared = sharing(weights)
+    if not shared and not writes:
+        return watching(weights, lambda: facts.check(*weights))
+
+    def hold() -> bool:
+        if not facts.check(*weights) or sharing(weights) != shared:
+            return False
+        arguments.lie(weights)
+        return True
+
+    return watching(weights, hold, storages=True)
 
 
 def _size_facts(captured: Captured, fetched: Sequence[Fact], leaves: int) -> SizeFacts | None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from monograph.capture.guards_sizes import SizeFacts
     from monograph.capture.objects import Objects
 
-__all__ = ["ABSENT", "Fact", "Free", "Guard", "TensorFacts", "generate", "same"]
+__all__ = ["ABSENT", "Fact", "Free", "Guard", "TensorFacts", "generate", "same", "sharing"]
 
 
 class _Absent:
@@ -299,17 +299,22 @@ def generate(
     facts: Sequence[Fact],
     arguments: Any,
     weights: Sequence[torch.Tensor] = (),
-    weight_labels: Sequence[str] = (),
+    weight_facts: TensorFacts | None = None,
+    weights_hold: Callable[[], bool] | None = None,
     fetched: Sequence[Fact] = (),
     tags: Callable[[], bool] | None = None,
     sizes: SizeFacts | None = None,
     objects: Objects | None = None,
 ) -> Guard:
-    """One check over `facts`, the argument structure (a `guards_arguments.Arguments`) and the metadata of `weights`.
+    """One check over `facts`, the argument structure (a `guards_arguments.Arguments`) and the metadata of `weights`,
+    of which `weight_facts` speak: `weights_hold` checks them.
 
     The tensors found at the places of `fetched` facts are checked like arguments and follow their leaves. `tags` checks
     facts that are not among `facts`. `sizes` speaks of all these leaves. `objects` among the arguments follow them."""
     text = Text()
+    weights_first = arguments.overlap         # arguments are compared with where the weights lie now
+    if weights_hold is not None and weights_first:
+        text.require([f"{text.name(weights_hold)}()"])
     arguments.write(text)
     held = objects.write(text, arguments.leaves) if objects is not None else []
     names = dict(enumerate([*arguments.leaves, *(f"f{i}" for i in range(len(fetched)))]))
@@ -330,12 +335,8 @@ def generate(
             objects.keep_apart(text, extra, arguments)
         if sizes is not None:
             sizes.write(text, names)
-    weight_facts = None
-    if weights:
-        weight_facts = TensorFacts(weights, weight_labels)
-        text.require([f"{text.name(weight_facts.check)}(*{text.name(tuple(weights))})"])
-        if shared := sharing(weights):           # the program may read one through the other
-            text.require([f"{text.name(sharing)}({text.name(tuple(weights))}) == {text.name(shared)}"])
+    if weights_hold is not None and not weights_first:
+        text.require([f"{text.name(weights_hold)}()"])
     text.lines.append(f"return [{', '.join([*arguments.leaves, *extra, *held])}]")
     check = text.function("check", "args, kwargs")
     guard = Guard(check, list(facts), arguments.failures, tuple(weights), weight_facts, text.source, objects=objects)

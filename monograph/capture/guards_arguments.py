@@ -49,7 +49,8 @@ class Arguments:
         self.spec = pytree.tree_structure((args, kwargs))
         self.args, self.kwargs = args, kwargs
         self.overlap = overlap
-        self.bound = {compat.storage_id(tensor): position for position, tensor in enumerate(bound)}
+        self.bound: dict[int, int] = {}          # by storage: a weight there
+        self.lie(bound)
         self.whole = list(whole)
         self.gradients = dict(gradients or {})
         self.sizes = sizes
@@ -60,6 +61,13 @@ class Arguments:
         self.tensors: TensorFacts | None = None
         self.distinct: list[int] = []            # leaves that are tensors, each object once (what torch's check takes)
         self.pattern: list[Any] = []
+
+    def lie(self, bound: Sequence[torch.Tensor]) -> None:
+        """This is where the weights lie now."""
+        now = {compat.storage_id(tensor): position for position, tensor in enumerate(bound)}
+        if now != self.bound:
+            self.bound.clear()
+            self.bound.update(now)
 
     def write(self, text: Text) -> None:
         """Generate the walk. Leaves become local variables l0, l1, ..."""

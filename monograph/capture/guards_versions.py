@@ -136,7 +136,8 @@ class Watched:
     """`check()` tells whether all of `facts` hold. Safe in any number of threads."""
 
     def __init__(self, facts: Sequence[Fact]) -> None:
-        self.owners = list({id(owner): owner for fact in facts for owner in fact.watch}.values())      # kept alive
+        owners = {id(owner): owner for fact in facts for owner in fact.watch}
+        self.owners = [owners[key] for key in sorted(owners)]      # kept alive; in the order of memory, for its caches
         positions = {id(owner): position for position, owner in enumerate(self.owners)}
         self.facts: list[list[Fact]] = [[] for _ in self.owners]
         for fact in facts:

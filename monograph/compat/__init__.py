@@ -79,7 +79,7 @@ __all__ = [
     "empty_strided", "empty_strided_cpu", "fake_attributes", "fake_from_storage", "fake_sized", "fake_strided",
     "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
     "global_module_hooks", "gradient_edge", "has_symbols", "impl_address", "is_backed", "is_barred", "is_composite",
-    "is_functorch_tensor", "is_plain", "is_plain_class", "is_static_input", "kernels_only", "last_sequence",
+    "is_functorch_tensor", "is_plain", "is_plain_class", "is_static_input", "is_view", "kernels_only", "last_sequence",
     "listing_fakes", "llvmlite_library", "module_hooks", "negative_view", "no_array_of", "no_class_functions",
     "no_inference_mode", "no_torch_function", "overload", "plain_torch", "print_options", "put_class_entry",
     "quiet_fakes", "replace_tensor_text", "run_fake", "says_modified", "schema_arguments", "set_grad_enabled",
@@ -152,6 +152,11 @@ def storage_users(storage: torch.UntypedStorage) -> int:
 def has_symbols(tensor: torch.Tensor) -> bool:
     """Whether a size, a stride or the offset of a tensor is a symbol."""
     return bool(tensor._has_symbolic_sizes_strides)    # 2.13
+
+
+def is_view(tensor: torch.Tensor) -> bool:
+    """Whether autograd knows a tensor as a view of another one."""
+    return bool(tensor._is_view())    # 2.13
 
 
 def storage_size(tensor: torch.Tensor) -> int:

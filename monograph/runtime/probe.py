@@ -11,15 +11,16 @@ from __future__ import annotations
 import functools
 import os
 import struct
+from dataclasses import dataclass
 
 import torch
 
 from monograph import compat
 from monograph.runtime.abi import LayoutWord
 
-__all__ = ["dtype_code", "layout"]
+__all__ = ["Autograd", "autograd", "dtype_code", "layout"]
 
-_OBJECT_BYTES, _IMPL_BYTES, _STORAGE_BYTES, _COUNTER_BYTES = 48, 208, 64, 32
+_OBJECT_BYTES, _IMPL_BYTES, _STORAGE_BYTES, _COUNTER_BYTES, _HISTORY_BYTES = 48, 208, 64, 32, 192
 
 
 class _Unknown(Exception):
@@ -201,3 +202,64 @@ def dtype_code(dtype: torch.dtype) -> int:
         return struct.unpack("<H", memory.read(compat.impl_address(probe) + words[LayoutWord.DTYPE], 2))[0]
     finally:
         memory.close()
+
+
+@dataclass(frozen=True)
+class Autograd:
+    """Where torch keeps whether a tensor that is no view requires grad."""
+
+    history: int            # TensorImpl -> what autograd knows of it; 0 as long as nothing
+    required: int           # there: the byte that is 1 where it was asked for
+    nodes: tuple[int, ...]  # there: words that are 0 but for a tensor that was computed
+
+
+@functools.cache
+def autograd() -> Autograd | None:
+    """None where this torch keeps it elsewhere."""
+    if layout() is None:
+        return None
+    memory = _Memory()
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            return _learn_autograd(memory)
+    except _Unknown:
+        return None
+    finally:
+        memory.close()
+
+
+def _learn_autograd(memory: _Memory) -> Autograd:
+    plain = torch.zeros(3, device="cpu")
+    without = memory.words(compat.impl_address(plain), _IMPL_BYTES)
+    with_one = memory.words(compat.impl_address(plain.requires_grad_()), _IMPL_BYTES)
+    places = [8 * at for at, (before, after) in enumerate(zip(without, with_one)) if before != after and not before]
+    if len(places) != 1:
+        raise _Unknown("what autograd knows of a tensor")
+    leaves = _leaves()
+    computed = [2 * leaves[0], (leaves[0] * leaves[1]).exp(), torch.zeros(4, device="cpu").mul_(leaves[0][0])]
+    computed[1].retain_grad()
+
+    def of(tensor: torch.Tensor) -> bytes:
+        return memory.read(memory.word(compat.impl_address(tensor) + places[0]), _HISTORY_BYTES)
+
+    asked, answered = [of(leaf) for leaf in leaves], [leaf.requires_grad for leaf in leaves]
+    flags = [at for at in range(_HISTORY_BYTES) if [data[at] for data in asked] == answered]
+    nodes = [at for at in range(8, _HISTORY_BYTES, 8)
+             if not any(any(data[at:at + 8]) for data in asked) and all(any(of(t)[at:at + 8]) for t in computed)]
+    if len(flags) != 1 or not nodes:
+        raise _Unknown("whether a tensor requires grad")
+    return Autograd(places[0], flags[0], tuple(nodes))
+
+
+def _leaves() -> list[torch.Tensor]:
+    """Tensors that nothing computed, of which autograd knows this and that; some require grad."""
+    found = [torch.zeros(4, device="cpu").requires_grad_() for _ in range(6)]
+    found.append(torch.nn.Parameter(torch.zeros(4, 2, device="cpu")))
+    found[1].register_hook(lambda gradient: gradient)
+    found[2].sum().backward()
+    found[3].register_post_accumulate_grad_hook(lambda tensor: None)
+    found[4].sum().backward()
+    for at in (0, 4, 5):
+        found[at].requires_grad_(False)
+    found[5].requires_grad_(True)
+    return [found[1], found[0], *found[2:], torch.zeros(2, device="cpu").requires_grad_().requires_grad_(False)]
