@@ -46,10 +46,10 @@ SCALES = (
 BASE = {field.name for field in dataclasses.fields(PreTrainedConfig)}
 
 TOKEN = re.compile(r"(token_id|token_index|token_ids|token_idx)$")
-VOCAB = re.compile(r"vocab.*size|^codebook_size$|^num_embeddings$")
+VOCAB = re.compile(r"vocab.*size|vocab$|^codebook_size$|^num_embeddings$")
 SHARED = re.compile(r"shared_layers$")
 LAYERS = re.compile(
-    r"(^|_)n?_?(layers?|blocks?|depths?)$|^num_.*layers$|layers_per|stage_num|numb_of_layers|^num_.*flows$")
+    r"(^|_)n?_?(layers?|blocks?|depths?)$|^num_.*layers$|layers_per|stage_num|numb_of_layers|^num_.*flows$|repeats$")
 NOT_LAYERS = re.compile(r"max_window|dense|feature_layer|window|mem_blocks")
 EXPERTS = re.compile(r"(routed|local|num|moe_num|zero)_experts$|^num_experts|^moe_num_experts$|expert_num")
 TOP = re.compile(r"(experts_per_tok|top_?k|topk_group|n_group|num_expert_group)")
@@ -58,16 +58,18 @@ POSITION = re.compile(r"^max.*position|^n_positions$|^n_ctx$|context_length|^max
 WINDOW = re.compile(r"^(sliding_window|attention_window|local_attn_chunk|lsh_attn_chunk|attention_chunk_size)")
 IMAGE = re.compile(r"image_size$|^img_size$|^pretrain_image_size$|^input_size$")
 FEATURES = re.compile(r"feature_sizes$")          # of an image
-HEADS = re.compile(r"(^|_)n?_?heads?(_per_stage)?$|num_query_groups|num_key_value_heads|mamba_ngroups|^n_kv_heads$")
-PER_HEAD = re.compile(r"head_?dim|^d_kv$|^d_head$|head_size$|key_dim$|value_dim$|rotary_dim|lora_rank|mrope|qk_")
+HEADS = re.compile(
+    r"(?<!_d)(^|_)n?_?heads?(_per_stage)?$|num_query_groups|num_key_value_heads|mamba_ngroups|^n_kv_heads$")
+PER_HEAD = re.compile(r"head_?dim|^d_kv$|d_head$|head_size$|key_dim$|value_dim$|rotary_dim|lora_rank|mrope|qk_")
 WIDTH = re.compile(
     r"hidden|embed|intermediate|ffn|mlp|inner|model|channel|feature|latent|bottleneck|rank|state|dim|width|filter|^d_|"
-    r"^n_embd|units|proj|pooler|conv_dim|lstm|n_inner|_size$")
+    r"^n_embd|units|proj|pooler|conv_dim|lstm|n_inner|d_ssm|_size$")
 NOT_WIDTH = re.compile(
     r"patch|tubelet|kernel|stride|window|image|vocab|chunk|block|batch|mel|bins|num_pos|groups|padding|dilation|queue|"
     r"ratio|factor|_layers|layer_|input_dim|input_size|feature_size|feat_size|in_feat|positions?_embeddings|mask_|"
     r"num_channels|voxel|bucket|shrink|init|max_|sampl|conv_kernel_dim|pool_size")
-INDICES = re.compile(r"ind(ex|ice)e?s$|layer_ids$|layers_idx|^out_indices$|attention_blocks$|_idxs$")
+INDICES = re.compile(
+    r"ind(ex|ice)e?s$|layer_ids$|target_layers$|feature_layers?$|layers_idx|^out_indices$|attention_blocks$|_idxs$")
 
 
 def walk(config: PreTrainedConfig) -> Iterator[PreTrainedConfig]:
@@ -90,6 +92,11 @@ def shrink(config: PreTrainedConfig, scale: Scale) -> PreTrainedConfig:
             vision.out_hidden_size = text.hidden_size
         elif {"embed_dim", "hidden_size"} <= set(vars(vision)):
             vision.hidden_size = text.hidden_size
+    if text is not None and hasattr(audio := getattr(small, "audio_config", None), "output_dim"):
+        audio.output_dim = text.hidden_size
+    projector, encoder = getattr(small, "projector_config", None), getattr(small, "encoder_config", None)
+    if hasattr(projector, "encoder_hidden_size") and encoder is not None:
+        projector.encoder_hidden_size = getattr(encoder, "hidden_dim", None) or encoder.hidden_size
     return small
 
 
@@ -108,6 +115,7 @@ OPEN: dict[str, Callable[[Any], Any]] = {
     "head_dim": lambda config: config.hidden_size // config.num_attention_heads,
     "num_key_value_heads": lambda config: config.num_attention_heads,
     "layer_types": lambda config: ["full_attention"] * config.num_hidden_layers,
+    "attn_layer_indices": lambda config: [1],
     "mlp_layer_types": lambda config: ["dense"] * config.num_hidden_layers,
     "prediction_length": lambda config: 8,
     "context_length": lambda config: 16,
@@ -121,6 +129,9 @@ OPEN: dict[str, Callable[[Any], Any]] = {
     "moe_intermediate_size": lambda config: 32,
     "pad_token_id": lambda config: 1,
     "mask_token_id": lambda config: 2,
+    "image_token_id": lambda config: 8,
+    "image_token_index": lambda config: 8,
+    "audio_token_id": lambda config: 9,
     "vocabulary_map": lambda config: {"<image>": 8},
 }
 

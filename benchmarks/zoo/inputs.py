@@ -25,10 +25,10 @@ TRIES = 30
 
 TEXT = ("input_ids", "attention_mask", "decoder_input_ids", "bbox", "mm_token_type_ids", "inputs", "text_embeds",
         "classes_input_ids", "classes_attention_mask", "tasks_input_ids", "tasks_attention_mask", "qformer_input_ids",
-        "task_inputs", "audio_codes")
+        "task_inputs", "audio_codes", "lang_ids")
 IMAGE = ("pixel_values", "image_grid_thw", "image_sizes", "pixel_attention_mask", "spatial_shapes", "grid_thw",
          "pixel_position_ids", "image_position_ids", "image_grid_hw", "merge_sizes", "image_merge_sizes",
-         "pixel_values_videos", "flattened_patches")
+         "pixel_values_videos", "flattened_patches", "image_attention_mask")
 AUDIO = ("input_features", "input_values", "input_features_mask", "feature_attention_mask", "audio_values",
          "audio_mel", "audio_mel_mask", "feature_lens", "padding_mask")
 
@@ -70,6 +70,7 @@ class Maker:
         books = self.number("num_codebooks", default=0)
         if books:
             yield torch.randint(0, 30, (self.batch, LENGTH, books))
+            yield torch.randint(0, 30, (self.batch, LENGTH, books + 1))        # beside a text
 
     def mask(self, length: int) -> torch.Tensor:
         return torch.ones(self.batch, length, dtype=torch.long)
@@ -103,7 +104,7 @@ class Maker:
         high, wide = self.size
         if {"image_grid_thw", "grid_thw", "image_grid_hw"} & set(self.signature):
             rows = int(self.grid().prod())
-            frames = self.number("temporal_patch_size", default=1)
+            frames = self.number("temporal_patch_size", "patch_temporal", default=1)
             yield torch.randn(rows, self.channels * frames * self.patch**2)
             yield torch.randn(rows, self.channels, self.patch, self.patch)
             yield torch.randn(1, rows, self.channels * frames * self.patch**2)
@@ -123,14 +124,19 @@ class Maker:
 
     # -- sounds and series -------------------------------------------------------------
 
-    def spectrogram(self) -> Iterator[torch.Tensor]:
-        bins = self.number("feature_projection_input_dim", "num_mel_bins", "n_mels", "input_feat_per_channel",
+    @property
+    def bins(self) -> int:
+        return self.number("feature_projection_input_dim", "num_mel_bins", "n_mels", "input_feat_per_channel",
                            "num_mel_filters", "input_feat_size", "mel_bins", "input_dim", "input_size", "feature_size",
-                           default=80)
+                           default=80) * self.number("num_stacked_frames", default=1)
+
+    def spectrogram(self) -> Iterator[torch.Tensor]:
+        bins = self.bins
         positions = self.number("max_source_positions", "max_position_embeddings", default=0,
                                 near=("max_source_positions",))
         longest = self.number("max_length", "spec_size", default=64, near=("num_mel_bins",))
-        for length in (64, 2 * positions, 4 * positions, longest, 128, 3000):
+        window = self.number("n_window", default=0)
+        for length in (64, 2 * window, 2 * positions, 4 * positions, longest, 128, 3000):
             if length:
                 yield torch.randn(self.batch, length, bins)
                 yield torch.randn(self.batch, bins, length)
@@ -171,6 +177,8 @@ MAKERS: dict[str, Callable[[Maker], Any]] = {
     "input_ids": lambda m: [m.ids(LENGTH), *m.codes(), m.ids(128)],
     "attention_mask": of_one(lambda m: m.mask(LENGTH)),
     "decoder_input_ids": of_one(lambda m: m.ids(SHORT)),
+    "lang_ids": of_one(lambda m: torch.zeros(m.batch, dtype=torch.long)),
+    "image_attention_mask": of_one(lambda m: torch.ones(m.batch, LENGTH, 1, dtype=torch.long)),
     "classes_input_ids": of_one(lambda m: m.ids(LENGTH)),
     "classes_attention_mask": of_one(lambda m: m.mask(LENGTH)),
     "tasks_input_ids": of_one(lambda m: m.ids(LENGTH)),
@@ -277,6 +285,7 @@ def _with_placeholders(model: Any, names: list[str]) -> Iterator[Tensors]:
     maker = Maker(model, 1 if places else 2)
     for choice in itertools.islice(itertools.product(*(list(MAKERS[name](maker)) for name in names)), 16):
         given = dict(zip(names, choice, strict=True))
+        _mask_features(given, maker.bins)
         for kind, token in places:
             count = _features(model, kind, given)
             if count and given["input_ids"].dim() == 2:
@@ -305,6 +314,15 @@ def _features(model: Any, kind: str, given: Tensors) -> int | None:
     if isinstance(result, (list, tuple)) and all(isinstance(entry, torch.Tensor) for entry in result):
         return sum(entry.numel() // entry.shape[-1] for entry in result)
     return None
+
+
+def _mask_features(given: Tensors, bins: int) -> None:
+    """Masks of frames are as long as what they mask: [batch, frames, bins] or [batch, bins, frames]."""
+    features = given.get("input_features")
+    for name in {"input_features_mask", "feature_attention_mask"} & given.keys():
+        if features is not None and features.dim() == 3:
+            given[name] = torch.ones(features.shape[0], features.shape[1 if features.shape[2] == bins else 2],
+                                     dtype=torch.long)
 
 
 def _insert(given: Tensors, token: int, count: int, kind: str) -> None:
