@@ -303,7 +303,7 @@ class Merge:
     def _read(self, tensor: torch.Tensor, side: int, other: Any = None) -> Value:
         """The value a branch leaves; where only the other's requires grad, none flows to this one's."""
         with self.inside(side):
-            follow = self.start.grad and is_differentiable(other)
+            follow = self.start.grad and is_differentiable(tensor, other)
             return self.tracer.operand(self.tracer.lift(tensor), follow)
 
     def _fresh(self, layout: Layout) -> torch.Tensor:

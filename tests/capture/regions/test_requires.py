@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._higher_order_ops.scan import scan
 
 import monograph
 
@@ -61,6 +62,16 @@ def written_in_turn(x):
     return result
 
 
+def kept_from_a_scan(x):
+    def step(carry, row):
+        return carry + row, carry * row
+
+    _, result = scan(step, x * WEIGHT, torch.stack([x, x + 1]))
+    if x.sum() > 0:
+        result = (x * WEIGHT).detach()
+    return result
+
+
 def seen(function: Any, x: torch.Tensor) -> Any:
     results = function(x)
     results = results if isinstance(results, tuple) else (results,)
@@ -81,3 +92,11 @@ def test_requires_grad_is_that_of_the_path(function: Any, backend: str) -> None:
         x = torch.full((3,), value)
         assert seen(compiled, x) == seen(function, x), value
     assert not compiled.recompiles
+
+
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+def test_what_a_path_leaves_as_it_was_keeps_its_history(backend: str) -> None:
+    compiled = monograph.compile(kept_from_a_scan, backend=backend)
+    for value in (2.0, -1.0, 0.5, 2.0):
+        x = torch.full((3,), value)
+        assert seen(compiled, x) == seen(kept_from_a_scan, x), value
