@@ -126,7 +126,7 @@ def _guard(facts: list[Fact], fetched: list[Fact], captured: Captured, reads: Re
                           attributes={leaf: found for leaf, found in reads.of_tensors.arguments.items()
                                       if leaf < leaves},
                           rewritten=[captured.bindings[input].leaf for input in captured.boundary.rewritten],
-                          viewed=_viewed(captured, args, kwargs))
+                          viewed=_viewed(captured, args, kwargs), standing=captured.refused)
     weight_facts = TensorFacts(weights, labels) if weights else None
     weights_hold = _weights_hold(weights, weight_facts, arguments, overlap) if weight_facts is not None else None
     guard = generate(others, arguments, weights, weight_facts, weights_hold, fetched,

@@ -215,3 +215,18 @@ def test_a_leaf_is_no_tensor_with_a_history() -> None:
             want = seen(said, kind, [1.0, 2.0, 3.0])
         assert mine.getvalue() == theirs.getvalue() == "here\n"
         assert got[0] == want[0]
+
+
+@pytest.mark.parametrize("kinds", [("leaf", "with a history"), ("with a history", "leaf")], ids="-".join)
+def test_a_write_that_autograd_refuses_one_argument_and_the_code_survives(kinds: tuple[str, str]) -> None:
+    def tried(x):
+        try:
+            x.view(-1).mul_(2)
+        except RuntimeError:
+            return x * 3
+        return x * 1
+
+    fast = monograph.compile(tried, backend="reference")
+    for kind in kinds:
+        got, want = seen(fast, kind, [1.0, 2.0, 3.0]), seen(tried, kind, [1.0, 2.0, 3.0])
+        assert got[0] == want[0] and torch.equal(got[1], want[1])

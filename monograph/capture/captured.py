@@ -102,7 +102,8 @@ class Captured:
     `lying`: the tensors whose sizes are symbols; `asked`: the answers about them that the program rests on;
     `told`: there are sizes that values of the program tell; `classes`: of subclasses of Tensor that came in, those
     with a say in what ops do; `objects`: objects among the arguments that may be others in each call, by id: where the
-    leaves have them; `viewed`: arguments that are leaves, of which it matters whether they are views."""
+    leaves have them; `viewed`: arguments that are leaves, of which it matters whether they are views; `refused`: torch
+    raised on something, perhaps because of how an argument stands with autograd, and the program went on."""
 
     graph: Graph
     boundary: Boundary
@@ -115,6 +116,7 @@ class Captured:
     classes: frozenset[type] = frozenset()
     objects: dict[int, int] = field(default_factory=dict)
     viewed: list[torch.Tensor] = field(default_factory=list)
+    refused: bool = False
 
     def __str__(self) -> str:
         return print_graph(self.graph)

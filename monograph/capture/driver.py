@@ -377,7 +377,7 @@ class _Attempt:
                         bool(tracer.sizes.told),
                         frozenset(kind for kind in (type(entry.real) for entry in tracer.entries)
                                   if not compat.is_plain_class(kind)),
-                        viewed=list(tracer.viewed.values()))
+                        viewed=list(tracer.viewed.values()), refused=tracer.refused)
 
 
 def argument_path(path: str) -> str:

@@ -81,8 +81,9 @@ class UserMode(TorchFunctionMode):
 
     def raised(self, error: Exception) -> None:
         """What torch raises on a number or size that the run decides is raised for this one: the trace may not go on
-        from a handler of the user's."""
+        from a handler of the user's. What autograd refuses holds for arguments that stand as these do."""
         plan, sizes = self.tracer.plan, self.tracer.sizes
+        self.tracer.refused |= isinstance(error, RuntimeError)
         stands = plan is not None and (bool(sizes.told) or (plan.numbers > 0 and not plan.read_numbers))
         if stands and not isinstance(error, (AttributeError, errors.MonographError)) and blame.may_be_caught():
             raise Caught from error

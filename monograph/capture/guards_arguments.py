@@ -34,7 +34,7 @@ class Arguments:
     `gradients`: leaves whose `.grad` it read, and what that was. `sizes`: what it takes for granted of sizes that
     are symbols. `attributes`: those of the user's on tensors that it read, ABSENT where there were none. `objects`:
     leaves that the facts speak of, as they are in the call. `rewritten`: leaves that it gives another history.
-    `viewed`: leaves of which it asks whether they are views."""
+    `viewed`: leaves of which it asks whether they are views. `standing`: it depends on what autograd refuses them."""
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, overlap: bool = True,
@@ -42,6 +42,7 @@ class Arguments:
         gradients: Mapping[int, torch.Tensor | None] | None = None, sizes: SizeFacts | None = None,
         attributes: Mapping[int, Mapping[str, Any]] | None = None,
         objects: Collection[int] = (), rewritten: Collection[int] = (), viewed: Collection[int] = (),
+        standing: bool = False,
     ) -> None:
         self.leaves: list[str] = []              # names of the leaves in the generated text
         self.values: list[Any] = []
@@ -58,6 +59,7 @@ class Arguments:
         self.objects = objects
         self.rewritten = rewritten
         self.viewed = viewed
+        self.standing = standing
         self.tensors: TensorFacts | None = None
         self.distinct: list[int] = []            # leaves that are tensors, each object once (what torch's check takes)
         self.pattern: list[Any] = []
@@ -142,6 +144,9 @@ class Arguments:
         text.require([f"not {text.name(compat.is_barred)}({self.leaves[i]})" for i in self.rewritten])
         text.require([f"{self.leaves[i]}._base is {'' if self.values[i]._base is None else 'not '}None"
                       for i in self.viewed])
+        if self.standing:
+            text.require([f"{text.name(compat.standing)}({self.leaves[i]}) == {compat.standing(self.values[i])}"
+                          for i in once])
         self.pattern = overlap_pattern(tensors, self.bound)
         self.overlap = self.overlap or bool(self.pattern)
         if self.overlap and (len(tensors) > 1 or self.bound):
@@ -176,6 +181,8 @@ class Arguments:
                       if not same(leaves[i].__dict__.get(name, ABSENT), value)]
             found += [f"whether {self.paths[i]} is a view" for i in self.viewed if isinstance(leaves[i], torch.Tensor)
                       and (leaves[i]._base is None) is not (self.values[i]._base is None)]
+            found += [f"what autograd refuses {self.paths[i]}" for i in self.distinct if self.standing
+                      and compat.standing(leaves[i]) != compat.standing(self.values[i])]
             if not found and all(isinstance(value, torch.Tensor) for value in now):
                 found += self._relations(now)
         return found

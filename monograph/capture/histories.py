@@ -26,6 +26,7 @@ class Followed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, box: list[torch.Tensor]) -> torch.Tensor:
+        ctx.set_materialize_grads(False)
         return box[0]
 
     @staticmethod

@@ -96,6 +96,7 @@ class Tracer(Asking, TorchDispatchMode):
         self.loc_of_sequence: dict[int, Any] = {}
         self.silent = False                           # run fakes, record nothing
         self.ops = 0                                  # that have arrived
+        self.refused = False                          # torch has raised on one
 
     # -- entering ----------------------------------------------------------------------
 

@@ -72,21 +72,20 @@ from monograph.compat.modes import (
 __all__ = [
     "BatchNorm", "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "HigherOrderOperator",
     "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PAD_SEQUENCE", "PLAIN_TENSORS", "QUANTIZED", "READ_VERSION",
-    "SYMBOLIC_OPERATOR",
-    "after_optimizer_step", "below_autograd", "below_autograd_now", "checking_with", "class_functions",
-    "class_functions_on", "composite_kernel", "composite_kernel_of", "current_backward_sequence", "decomposition",
-    "device_modes", "dims_of", "dispatch_keys", "dispatch_mode_depth", "dispatches", "eager_definition",
-    "empty_strided", "empty_strided_cpu", "fake_attributes", "fake_from_storage", "fake_sized", "fake_strided",
-    "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
+    "SYMBOLIC_OPERATOR", "after_optimizer_step", "below_autograd", "below_autograd_now", "checking_with",
+    "class_functions", "class_functions_on", "composite_kernel", "composite_kernel_of", "current_backward_sequence",
+    "decomposition", "device_modes", "dims_of", "dispatch_keys", "dispatch_mode_depth", "dispatches",
+    "eager_definition", "empty_strided", "empty_strided_cpu", "fake_attributes", "fake_from_storage", "fake_sized",
+    "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
     "global_module_hooks", "gradient_edge", "has_symbols", "impl_address", "is_backed", "is_barred", "is_composite",
-    "is_functorch_tensor", "is_plain", "is_plain_class", "is_static_input", "is_view", "kernels_only", "last_sequence",
-    "listing_fakes", "llvmlite_library", "module_hooks", "negative_view", "no_array_of", "no_class_functions",
-    "no_inference_mode", "no_torch_function", "overload", "plain_torch", "print_options", "put_class_entry",
-    "quiet_fakes", "replace_tensor_text", "run_fake", "says_modified", "schema_arguments", "set_grad_enabled",
-    "set_version", "size_expression", "size_hint", "size_replacements", "storage_address", "storage_id",
-    "storage_reference", "storage_size", "storage_users", "suggest_memory_format", "symbolic_fake_mode",
-    "symbolic_size", "tensor_guards", "tensor_users", "version", "whole_torch", "without_onednn",
-    "without_saved_tensor_hooks",
+    "is_functorch_tensor", "is_plain", "is_plain_class", "is_static_input", "is_view", "kernels_only",
+    "last_sequence", "listing_fakes", "llvmlite_library", "module_hooks", "negative_view", "no_array_of",
+    "no_class_functions", "no_inference_mode", "no_torch_function", "overload", "plain_torch", "print_options",
+    "put_class_entry", "quiet_fakes", "replace_tensor_text", "run_fake", "says_modified", "schema_arguments",
+    "set_grad_enabled", "set_version", "size_expression", "size_hint", "size_replacements", "standing",
+    "storage_address", "storage_id", "storage_reference", "storage_size", "storage_users", "suggest_memory_format",
+    "symbolic_fake_mode", "symbolic_size", "tensor_guards", "tensor_users", "version", "whole_torch",
+    "without_onednn", "without_saved_tensor_hooks",
 ]
 
 
@@ -311,6 +310,11 @@ def is_barred(tensor: torch.Tensor) -> bool:
         return False
     default = torch._C._autograd.CreationMeta.DEFAULT    # 2.13
     return base.is_leaf and base.requires_grad or torch._C._autograd._get_creation_meta(tensor) != default    # 2.13
+
+
+def standing(tensor: torch.Tensor) -> tuple[bool, bool, bool]:
+    """What decides which writes, and which changes of its history, autograd refuses a tensor."""
+    return tensor.is_leaf, is_view(tensor), is_barred(tensor)
 
 
 def is_functorch_tensor(tensor: torch.Tensor) -> bool:

@@ -78,8 +78,10 @@ def link_of(node: Any) -> Link | None:
 
 
 def _record(link: Link, gradients: Sequence[Any]) -> list[Any]:
-    """Gradients of a region's inputs, given those of its results."""
+    """Gradients of a region's inputs, given those of its results; none where no gradient flows to it."""
     tracer = link.tracer
+    if all(gradient is None for gradient in gradients):      # an earlier round of a loop, or what is inside of one
+        return [None] * len(link.inputs)
     if tracer.derivative is None:
         raise UnsupportedError("this trace takes no derivatives of branches and loops", loc=link.node.loc,
                                why="it was asked for without")

@@ -42,6 +42,7 @@ class _Continue(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, begun: torch.Tensor) -> torch.Tensor:
+        ctx.set_materialize_grads(False)
         ctx.mark_dirty(tensor)
         return tensor
 

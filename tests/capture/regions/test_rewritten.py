@@ -338,3 +338,23 @@ def test_what_no_region_tells_is_that_of_the_path(function: Callable[..., Any], 
     fast = monograph.compile(function, backend="reference")
     for numbers in (*INPUTS[first:], *INPUTS):
         check(fast, function, numbers)
+
+
+def test_a_loop_in_a_loop_has_one_backward():
+    def written_inside(a, v, t):
+        w = a * 1
+        while bool(t):
+            while v.sum() > 0:
+                w[1:] = v[0]
+                v = v - 1
+            t = t - 1
+        return w
+
+    x = torch.randn(3, 2, requires_grad=True)
+    compiled = monograph.compile(written_inside, backend="reference")
+    for v, t in ((torch.ones(2), 1), (-torch.ones(2), 1), (torch.ones(2), 0), (torch.ones(2), 2)):
+        expected, = torch.autograd.grad((written_inside(x, v, torch.tensor(t)) ** 2).sum(), x)
+        found, = torch.autograd.grad((compiled(x, v, torch.tensor(t)) ** 2).sum(), x)
+        torch.testing.assert_close(found, expected)
+    graph = monograph.capture(written_inside, x, v, torch.tensor(1)).graph
+    assert sum(node.op.name == "mono.while" for node in graph.walk()) == 5     # two, once more in the backward, its own
