@@ -115,7 +115,7 @@ def trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], *
             except Whole as hook:
                 plan.whole.add(hook.number)
             except Fork as fork:
-                plan.fork(fork.site)
+                plan.fork(fork.site, fork.most)
             except Exception as error:
                 # A traced number is no int: code that looks closely may mind.
                 code = outline.behind(plan.tracer(), error) if plan.numbers or plan.sizes.told else None
@@ -191,9 +191,10 @@ class _Plan:
             self.learnt += 1
             self.numeric = self.numeric | self.sizes.pinned if self.learnt < LEARNT else None
 
-    def fork(self, site: Any) -> None:
-        """Give up on a region for a statement: of a loop for its first iteration, then the second, then all."""
-        self.forks[site] = {0: 1, 1: 2}.get(self.forks.get(site, 0), sys.maxsize)
+    def fork(self, site: Any, most: int = 2) -> None:
+        """Give up on a region for a statement: of a loop for its first iteration, then for `most`, then for all."""
+        written = self.forks.get(site, 0)
+        self.forks[site] = written + 1 if written < most else sys.maxsize
 
 
 class _Attempt:

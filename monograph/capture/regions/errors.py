@@ -139,8 +139,10 @@ class Cases(Again):
 
 
 class Fork(Again):
-    """Trace again; at `site` take the path that this call takes."""
+    """Trace again; at `site` take the path that this call takes. Of a loop, up to `most` iterations are tried before
+    all of it."""
 
-    def __init__(self, site: Any, why: str) -> None:
+    def __init__(self, site: Any, why: str, most: int = 2) -> None:
         self.site = site
+        self.most = most
         super().__init__(why)

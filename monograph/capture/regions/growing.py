@@ -56,7 +56,7 @@ def run(operators: RegionOperators, loop: Callable[[Sequence[Grown]], bool], sta
     outer = operators.lists
     for found in outer:
         found.loops += 1
-    lists = _growing(operators, state, site)
+    lists = _growing(operators, state, site, rolled=type(trips) is int)
     _bind(state, lists)
     operators.lists = [*outer, *lists.values()]
     try:
@@ -74,9 +74,10 @@ def run(operators: RegionOperators, loop: Callable[[Sequence[Grown]], bool], sta
     _bind(state, {name: found.given for name, found in lists.items() if not found.buffers})
 
 
-def _growing(operators: RegionOperators, state: State, site: Any) -> dict[str, Grown]:
-    """The variables that are lists which the loop appends to, and what is to stand for these."""
-    if not state.grown or site in operators.forks:
+def _growing(operators: RegionOperators, state: State, site: Any, *, rolled: bool) -> dict[str, Grown]:
+    """The variables that are lists which the loop appends to, and what is to stand for these. `rolled`: Python knows
+    the trips, and has run some of them if the loop could not be one from the start."""
+    if not state.grown or site in operators.forks and not rolled:
         return {}
     values = state.get()
     counts, ours = _counts(values), {id(made) for made in operators.growing}

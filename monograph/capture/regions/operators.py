@@ -78,10 +78,10 @@ class RegionOperators(Operators):
                 raise                            # the statement around it forks
             self.fork(why.site or site, why)
 
-    def fork(self, site: Any, why: Unmergeable) -> NoReturn:
+    def fork(self, site: Any, why: Unmergeable, most: int = 2) -> NoReturn:
         """Trace again; at `site` take the path of this call."""
         forget()
-        raise Fork(site, str(why)) from None
+        raise Fork(site, str(why), most) from None
 
     def read(self, predicate: torch.Tensor, site: Any) -> bool:
         """The truth of `predicate` in this call, at a statement that forks."""
@@ -131,7 +131,7 @@ class RegionOperators(Operators):
         except Unmergeable as why:
             if self.tracer.in_region and not roll:
                 raise
-            self.fork((None if roll else why.site) or site, why)
+            self.fork((None if roll else why.site) or site, why, most=1 if roll else 2)
 
     def peek(self, test: Thunk, state: State) -> bool | torch.Tensor:
         """What a loop's test says now, leaving no trace of having asked when it is for the run to say."""

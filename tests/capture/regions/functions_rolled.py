@@ -154,6 +154,16 @@ def two_lists(x, w):
     return torch.stack(hs, dim=1), torch.stack(cs)[-1], h
 
 
+def one_tensor_at_first(x, w):
+    h = torch.zeros(4)
+    c, hs = h, []
+    for row in x:
+        c = c * (row @ w).sigmoid() + (h @ w).tanh()
+        h = c.tanh() + 1
+        hs.append(h)
+    return torch.stack(hs), c
+
+
 def some_appended(x, w):
     outs = [x[0]]
     for row in x:
@@ -179,7 +189,8 @@ ROLLED = [over_a_range, downwards_in_steps, over_rows, enumerated, zipped, rever
           skipped_by_value, with_a_number_beside, rows_written, neighbours_written, nested, short_inside,
           first_is_none, draws]
 WITHOUT_GRADIENTS = [returned_from]
-LISTS = [stacked, two_lists, some_appended, list_looped_over, comprehension]      # rolled where nothing has a gradient
+# Rolled where nothing has a gradient:
+LISTS = [stacked, two_lists, one_tensor_at_first, some_appended, list_looped_over, comprehension]
 
 
 # -- written out -----------------------------------------------------------------------------------
