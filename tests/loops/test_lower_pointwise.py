@@ -64,10 +64,16 @@ def case(name: str, dtype: torch.dtype) -> Case | None:
     def filled(values):
         return [values[given] if isinstance(given, Place) else given for given in arguments]
 
+    def eager(values):
+        return table.overload(name)(*filled(values), **keywords)
+
     try:
-        table.overload(name)(*filled(inputs), **keywords)
+        vectors = eager([x.repeat(5) for x in inputs])[:len(inputs[0])]
     except (RuntimeError, NotImplementedError):
         return None
+    single = torch.cat([eager(row) for row in zip(*(x.clone().split(1) for x in inputs))])
+    for x in inputs if vectors.dtype.is_floating_point else ():
+        x[vectors.isnan() != single.isnan()] = 1      # eager has two answers: see test_special_values
     return Case(lambda call, *values: call(name.removeprefix("aten."), *filled(values), **keywords), *inputs)
 
 
@@ -85,7 +91,7 @@ def test_pointwise_ops_agree_with_torch(dtype):
         made = case(name, dtype)
         if made is not None:
             try:
-                close(made.interpreted(), made.reference(), 1 if dtype.itemsize == 2 else 4)
+                close(made.interpreted(), made.reference(), 1 if dtype.itemsize == 2 else 8)
             except AssertionError as error:
                 raise AssertionError(f"{name} {dtype}") from error
 

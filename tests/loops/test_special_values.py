@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -158,6 +158,9 @@ def test_special_values(dtype):
         assert loaded[case.kernel.name]([*call.columns, got]) is None, str(call)
         assert got.dtype is answers[0].dtype, str(call)
         wrong = ~torch.stack([same(call, got, answer) for answer in answers]).any(0)
+        for at in wrong.nonzero().flatten().tolist():       # one element alone may go yet another way (oneDNN)
+            alone = replace(call, columns=[column[at:at + 1].clone() for column in call.columns])
+            wrong[at] = not same(alone, got[at:at + 1], alone.eager(alone.columns))
         for at in wrong.nonzero().flatten().tolist()[:1]:
             inputs = [column[at].item() for column in call.columns]
             faults.append(f"{call} of {inputs}: {got[at].item()}, eager {answers[0][at].item()}")
