@@ -96,8 +96,8 @@ def guard_microseconds(build: Callable[[], Any]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--runs", type=int, default=3, help="of each contender; the median counts (%(default)s)")
+    parser.add_argument("--only", default="", help="models, with commas between them")
     options = parser.parse_args()
     torch.set_num_threads(2)
     warnings.simplefilter("ignore")

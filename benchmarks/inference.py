@@ -110,7 +110,7 @@ def _residents(name: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", action="store_true", help="also time torch.compile")
-    parser.add_argument("--only", choices=list(MODELS), nargs="*")
+    parser.add_argument("--only", choices=list(MODELS), nargs="*", help="these models (all)")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--resident", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -120,6 +120,7 @@ def main() -> None:
         resident(options.resident[0], options.resident[1] == "compiled")
     else:
         for name in options.only or MODELS:
+            print(f"{name}: a minute or two ...", file=sys.stderr, flush=True)
             print(_child("--measure", name, *(["--peers"] if options.peers else [])), end="")
             print(_residents(name), flush=True)
 

@@ -7,7 +7,7 @@ Prints microseconds per round of a small loop: counting, a cond inside, a produc
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -79,7 +79,9 @@ def per_round(run: Callable[[Sequence[Any]], Any], inputs: Sequence[Any], rounds
 
 
 def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rounds", type=int, nargs="?", default=1000, help="of each loop (%(default)s)")
+    rounds = parser.parse_args().rounds
     torch.set_num_threads(1)
     print(f"{'':12}{'native':>10}{'evaluator':>12}  us per round, {rounds} rounds")
     for name, (size, shape, body) in CASES.items():

@@ -60,7 +60,8 @@ def programs(name: str, backend: str) -> tuple[list[int], list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(KINDS), help="names with commas between them (%(default)s)")
-    parser.add_argument("--backend", default="reference", choices=["reference", "llvm"])
+    parser.add_argument("--backend", default="reference", choices=["reference", "llvm"],
+                        help="run the graph op by op, or as native code (%(default)s)")
     options = parser.parse_args()
     if unknown := set(options.only.split(",")) - set(KINDS):
         parser.error(f"--only: {', '.join(sorted(unknown))} not among {', '.join(KINDS)}")

@@ -79,12 +79,13 @@ def report(outcomes: list[Outcome]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--part", default="1/1")
-    parser.add_argument("--backend", default="reference", choices=["reference", "llvm"])
+    parser.add_argument("--only", default="", help="families, with commas between them")
+    parser.add_argument("--part", default="1/1", help="K/N: every N-th family, from the K-th on")
+    parser.add_argument("--backend", default="reference", choices=["reference", "llvm"],
+                        help="run the graph op by op, or as native code (%(default)s)")
     parser.add_argument(
         "--time-limit", type=int, default=60, help="seconds of the processor's time, for each family")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="the outcomes; families in it are not run again")
     parser.add_argument("--again", default="", help="run again what the file has with one of these statuses")
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
