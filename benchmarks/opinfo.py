@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=3, help="of each op (%(default)s)")
     parser.add_argument("--grad", action="store_true", help="compare gradients as well")
     parser.add_argument("--backend", default="llvm", choices=["reference", "llvm"], help="(%(default)s)")
-    parser.add_argument("--only", nargs="*", default=[], help="ops whose names contain one of these")
+    parser.add_argument("--only", nargs="*", default=[], help="patterns of names, such as *softmax*")
     parser.add_argument("--jobs", type=int, default=2, help="ops at once (%(default)s)")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for each op (%(default)s)")
     parser.add_argument("--json", type=Path, help="where to write the outcomes")
