@@ -84,7 +84,7 @@ def _rounding(instance: Instance, result: Any) -> float:
     exact = visible(run(copy.deepcopy(instance.model).double(), {
         name: value.double() if value.is_floating_point() else value for name, value in instance.inputs.items()}))
     pairs = zip(pytree.tree_leaves(exact), pytree.tree_leaves(result), strict=True)
-    return max((float((a - b).abs().max()) for a, b in pairs
+    return max((float((a - b).abs().nan_to_num(0).max()) for a, b in pairs     # NaN: infinities of both
                 if isinstance(b, torch.Tensor) and b.is_floating_point() and b.numel()), default=0.0)
 
 
