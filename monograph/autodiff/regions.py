@@ -5,6 +5,7 @@
 
     cond     %g = cond(p) {then again; vjp(then)} {otherwise again; vjp(otherwise)}
              zeros for what a branch does not read
+    custom   the backward that the user wrote, in the place of the node
     while    the forward loop keeps a history of what its iterations start from; a second loop counts down over it:
              while(trips, g*, a*) {t > 0} {c* = history[t - 1]; body(c*) again; g* = vjp by c*;
              a* += vjp by outer values}
@@ -36,6 +37,7 @@ from monograph.ir.graph import Graph, Node, Value
 from monograph.ir.op import Effect, Trait
 from monograph.ir.symbolic import Symbol
 from monograph.ir.types import ScalarType, TensorType
+from monograph.ops import own
 from monograph.ops.build import Builder
 from monograph.ops.table import lookup
 from monograph.transform.prune import prune
@@ -91,6 +93,8 @@ class _Reverse:
 
     def node(self, builder: Builder, node: Node, cotangents: Mapping[Value, Value], wrt: set[Value]) -> Gradients:
         rule = self.loop if "body" in node.op.regions else self.cond
+        if node.op is own.CUSTOM_VJP:
+            rule = self.custom
         return rule(builder, node, cotangents, {value for value in wrt if _is_real(value)})
 
     # --- a block --------------------------------------------------------------------------------
@@ -178,6 +182,24 @@ class _Reverse:
             _finish(inner.graph)
         results = builder.region("mono.cond", node.operands[0], regions=[inner.graph for inner, _ in backward])
         return dict(zip(used, results, strict=True))
+
+    # --- the user's own ------------------------------------------------------------------------
+
+    def custom(self, builder: Builder, node: Node, cotangents: Mapping[Value, Value], wrt: set[Value]) -> Gradients:
+        backward, (_, given) = node.regions[0], node.operands
+        assert isinstance(given, tuple)
+        seeds = [cotangents.get(result) or zeros(builder, result) for result in node.results]
+        mapping = dict(zip(backward.inputs, seeds, strict=True))
+        for inner in backward.nodes:
+            builder.insert(copy_node(inner, mapping))
+        found: Gradients = {}
+        for k, output in zip(node.attributes["wrt"], backward.outputs, strict=True):
+            if given[k] in wrt:
+                gradient = mapping.get(output, output)
+                if _is_zero(gradient):           # zeros that the user returns are no missing gradient
+                    gradient = builder.call("aten.clone.default", gradient)
+                _add(builder, found, given[k], gradient)
+        return found
 
     # --- while ----------------------------------------------------------------------------------
 

@@ -72,6 +72,7 @@ class Asking:
         self.conditions: Counter[Any] = Counter()                     # read, by the code of the function that did
         self.rewritten: list[Rewritten] = []                          # of the bodies being traced under autograd
         self.rewriting: list[Any] = []           # the statements with bodies that give tensors of the outside a history
+        self.recorded: list[Any] = []            # autograd's nodes of functions of the user's: see `regions.custom_vjp`
         self.backward_hooks: Any = None                              # the driver's: see that module
         self.derivative: Callable[..., dict[Value, Value]] | None = None      # of a region: see `regions.gradient`
         self.absence: Callable[[Graph, int, Value], Value | None] | None = None    # see `autodiff.absence`

@@ -35,7 +35,7 @@ from monograph.capture.iterators import OneWay, is_one_way
 from monograph.capture.joint import differentiable, new_histories, new_requirements, record_backward
 from monograph.capture.names import Names
 from monograph.capture.plain_ints import plain_ints
-from monograph.capture.regions import protocols
+from monograph.capture.regions import custom_vjp, protocols
 from monograph.capture.regions.errors import (
     Again,
     Asked,
@@ -268,6 +268,7 @@ class _Attempt:
                 stack.enter_context(lending(tracer))
                 stack.enter_context(uncompiled())
                 stack.enter_context(tracer.backward_hooks.watching())
+                stack.enter_context(custom_vjp.watching(tracer))
                 stack.enter_context(plain_ints())
                 stack.enter_context(compat.listing_fakes(tracer.mode, functools.partial(listed, tracer)))
                 stack.enter_context(tracer.identities.hashing())
@@ -370,6 +371,8 @@ class _Attempt:
                     raise Fork(site, str(error)) from error
                 raise errors.RaisesInBackward(error) from error
         tracer.seal_sizes()
+        if tracer.recorded:
+            custom_vjp.forget(tracer.graph)
         removed = remove_dead(tracer.graph)
         if joint is not None:
             joint.backward_start -= sum(position < joint.backward_start for position in removed)

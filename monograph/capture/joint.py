@@ -119,6 +119,7 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
         return joint
     reached, nodes = _reached({number: seal.leaves[number] for number in results}, wanted)
     refuse_uncut(tracer.entries, nodes)
+    before = {key: storage.version for key, storage in tracer.memory.by_id.items()}
     hooks = [(entry.real, entry.real._backward_hooks) for entry in sources if entry.real._backward_hooks]
     try:
         for real, _ in hooks:           # they run when the caller's autograd receives the gradient
@@ -127,6 +128,11 @@ def record_backward(tracer: Tracer, seal: Seal, boundary: Boundary, results: lis
     finally:
         for real, kept in hooks:
             real._backward_hooks = kept
+    if any(storage.version != before.get(key, 0) for key, storage in tracer.memory.by_id.items()
+           if key in before or storage.input is not None):
+        raise errors.UnsupportedError("a backward writes to a tensor that was there before it",
+                                      why="the program's results are made when its forward ends",
+                                      hint="compute a new tensor, or write to it in a hook")
     with torch.no_grad(), torch._C.DisableTorchFunction():
         for position, (entry, gradient) in enumerate(zip(sources, grads)):
             if gradient is not None:

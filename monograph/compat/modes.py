@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -14,9 +15,9 @@ from torch.utils._device import DeviceContext  # 2.13
 from torch.utils._python_dispatch import _disable_current_modes  # 2.13
 
 __all__ = [
-    "below_autograd", "below_autograd_now", "class_functions", "class_functions_on", "device_modes",
-    "dispatch_mode_depth",
-    "forward_ad_level", "function_mode_depth", "functorch_level", "kernels_only", "no_class_functions",
+    "below_autograd", "below_autograd_now", "class_functions", "class_functions_on", "custom_functions",
+    "device_modes", "dispatch_mode_depth", "forward_ad_level", "function_mode_depth", "functorch_level",
+    "kernels_only", "no_class_functions",
     "no_inference_mode", "no_torch_function", "plain_torch", "set_grad_enabled", "whole_torch", "without_onednn",
     "without_saved_tensor_hooks",
 ]
@@ -160,3 +161,33 @@ def without_saved_tensor_hooks() -> Iterator[None]:
     finally:
         for pack, unpack in reversed(kept):
             hooks._push_saved_tensors_default_hooks(pack, unpack)
+
+
+@contextlib.contextmanager
+def custom_functions(applied: Callable[[type, Any, tuple[Any, ...], Callable[[Any], bool]], Any]) -> Iterator[None]:
+    """Meanwhile `applied(cls, made, args, fills)` is what `cls.apply(*args)` gives, cls an autograd.Function that made
+    `made` of them; `fills(ctx)`: whether its backward gets zeros for gradients that are missing."""
+    module = sys.modules["torch.autograd.function"]
+    base, node = module._SingleLevelFunction, module.BackwardCFunction    # type: ignore[attr-defined]    # 2.13
+    before, bare = base.__dict__.get("apply"), []
+
+    def fill(ctx: Any, value: bool) -> None:
+        if not value:
+            bare.append(ctx)
+        torch._C._FunctionBase.materialize_grads.__set__(ctx, value)    # 2.13
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        made = super(base, cls).apply(*args, **kwargs)
+        return applied(cls, made, args, lambda ctx: all(other is not ctx for other in bare))
+
+    base.apply = classmethod(apply)
+    outer = node.__dict__.get("materialize_grads")
+    node.materialize_grads = property(None, fill)
+    try:
+        yield
+    finally:
+        for owner, name, kept in ((base, "apply", before), (node, "materialize_grads", outer)):
+            if kept is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, kept)

@@ -301,4 +301,9 @@ def _while(run: _Run, node: Node, operands: Sequence[Any], scope: Mapping[Value,
     return (*carried, trips, *stacks)
 
 
-REGIONS: dict[str, Callable[..., tuple[Any, ...]]] = {"mono.cond": _cond, "mono.while": _while}
+def _custom_vjp(run: _Run, node: Node, operands: Sequence[Any], scope: Mapping[Value, Any]) -> tuple[Any, ...]:
+    return tuple(operands[0])
+
+
+REGIONS: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "mono.cond": _cond, "mono.while": _while, "mono.custom_vjp": _custom_vjp}

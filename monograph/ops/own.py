@@ -7,6 +7,10 @@
                                              results: the last carried. With `trips`, the name of a symbol, then also
                                              the number of iterations as int(trips), and for each carry k in `history`
                                              its values at the start of every iteration, stacked: [trips, *shape]
+    mono.custom_vjp(made*, given*; wrt) {backward}
+                                             results: `made`, computed before from `given` by ops whose derivatives do
+                                             not count: backward(cotangent of each result) -> the gradients of
+                                             given[k] for k in `wrt`; the others get none. Only while a trace runs
     mono.number(x; symbol, lo, number) -> int(symbol)    the element of a one-element integer tensor as a number, which
                                              dims and attributes may use; `lo`: it is at least that; with `number`,
                                              errors.WrongPath(number, it) is raised where it is not
@@ -105,6 +109,14 @@ def _while_types(
     stacks = [types[position] for position in attributes["history"]]
     stacked = [replace(type, shape=(Symbol(trips), *type.shape)) for type in stacks if isinstance(type, TensorType)]
     return (*types, ScalarType("int", trips), *stacked)
+
+
+def _custom_vjp_types(
+    operands: Sequence[Operand], _: Mapping[str, Attribute], __: Sequence[Graph]
+) -> tuple[Type, ...]:
+    made = operands[0]
+    assert isinstance(made, tuple)
+    return tuple(_inside(value.type) for value in made if isinstance(value, Value))
 
 
 def _no_results(_: Sequence[Operand], __: Mapping[str, Attribute], ___: Sequence[Graph]) -> tuple[Type, ...]:
@@ -242,6 +254,11 @@ WHILE = Op(
     "mono.while", (Parameter("carried", ParameterKind.TENSORS), _attribute("history", ()), _attribute("trips", None)),
     regions=("condition", "body"),
 )
+CUSTOM_VJP = Op(
+    "mono.custom_vjp",
+    (Parameter("made", ParameterKind.TENSORS), Parameter("given", ParameterKind.TENSORS), _attribute("wrt")),
+    regions=("backward",),
+)
 NUMBER = Op(
     "mono.number", (_tensor("x"), _attribute("symbol"), _attribute("lo", None), _attribute("number", None)),
     traits=frozenset({Trait.SYNC}),
@@ -272,6 +289,7 @@ TABLE: dict[str, Own] = {
     own.op.name: own for own in (
         Own(COND, _cond_types),
         Own(WHILE, _while_types),
+        Own(CUSTOM_VJP, _custom_vjp_types),
         Own(NUMBER, lambda _, given, __: (ScalarType("int", given["symbol"]),), _number, single=True),
         Own(SCALAR, lambda _, given, __: (TensorType(given["dtype"], ()),), _scalar, single=True),
         Own(SIZED, _sized_types, _sized, single=True),

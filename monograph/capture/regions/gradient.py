@@ -137,8 +137,9 @@ def look_inside(tracer: Tracer, body: Body, sequence: int, *, repeats: bool) -> 
         if found in seen or found._sequence_nr() <= sequence:
             continue
         seen.add(found)
-        if isinstance(found, torch.autograd.function.BackwardCFunction) and type(found).__name__ not in OURS:
-            raise Unmergeable("a branch or loop uses an autograd.Function of the user's own")
+        if isinstance(found, torch.autograd.function.BackwardCFunction) and type(found).__name__ not in OURS and \
+                all(found is not node for node in tracer.recorded):
+            raise Unmergeable("a branch or loop uses an autograd.Function of the user's own, past torch's `apply`")
         for tensor in saved_tensors(found):
             storage = memory.find(tensor)
             if storage is None or storage.scope is None or storage.scope in memory.scopes:

@@ -332,6 +332,8 @@ class Merge:
         seen = [exports.known.get((key, side), (None,))[0] if exports.is_fresh(key, side) else memory.by_id[key]
                 for side, key in enumerate(storages)]
         never = self.tracer.record.full((), False, torch.bool)
+        seen += [place.storage for key in storages for place in memory.by_id[key].places
+                 if all(place.storage.scope is not body.graph for body in self.bodies)]
         memory.lies_at(memory.of(made), tuple(Place(never, storage, storage.layout) for storage in seen if storage),
                        self.start.site)
 

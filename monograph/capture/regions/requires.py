@@ -9,7 +9,7 @@ loop carries it where it depends on the number of iterations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,6 +17,7 @@ import torch
 from monograph import compat
 from monograph.capture.regions.rewritten import CONTINUES
 from monograph.ir.graph import Graph, Node, Value
+from monograph.ops import own
 from monograph.ops.build import Builder
 from monograph.ops.flags import Flag, add_flags, all_of, any_of, as_value, behind, by_branch
 
@@ -104,7 +105,7 @@ class _Reads:
                 pending.pop()
                 continue
             cut = node is None or current not in inside or node.op.name in CUTS
-            operands = [] if cut or node is None else [other for other in node.reads if _is_followed(other)]
+            operands = [] if cut or node is None else [other for other in _read(node) if _is_followed(other)]
             missing = [operand for operand in operands if operand not in self.known]
             if missing:
                 pending += missing
@@ -168,6 +169,15 @@ class _Reads:
             if left == found:
                 return found
             found = left
+
+
+def _read(node: Node) -> Iterable[Value]:
+    """What a node's results are computed from, as autograd sees it."""
+    if node.op is not own.CUSTOM_VJP:
+        return node.reads
+    given = node.operands[1]
+    assert isinstance(given, tuple)
+    return [value for value in given if isinstance(value, Value)]
 
 
 def _is_followed(value: Value) -> bool:

@@ -26,7 +26,7 @@ from monograph.capture.regions.errors import Unmergeable
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["CONTINUES", "MODIFIED", "NODES", "Rewritten", "become_followed", "put_back", "saved_tensors"]
+__all__ = ["CONTINUES", "MODIFIED", "NODES", "Rewritten", "become_followed", "begin", "put_back", "saved_tensors"]
 
 MODIFIED = "a tensor that the gradient needs is written in place"
 CONTINUES = "_ContinueBackward"      # a node of the history that a tensor gets back: of its inputs the second counts
@@ -77,8 +77,7 @@ class Rewritten:
         with self.tracer.quiet():
             blank = self.tracer.fresh(layout.sizes, layout.strides, layout.dtype)
         with torch.enable_grad():
-            end: torch.Tensor = _Begin.apply(base, [blank])
-        return end
+            return begin(base, blank)
 
     def unfollowed(self) -> set[int]:
         """Storages touched whose history ends in this body."""
@@ -98,6 +97,12 @@ class Rewritten:
             view = self.views.pop()
             if sys.getrefcount(view) - 2 * sum(leaf is view for leaf in leaves) > 2:
                 raise Unmergeable("a branch or loop writes in place to a view that gets a history")
+
+
+def begin(tensor: torch.Tensor, blank: torch.Tensor) -> torch.Tensor:
+    """`blank` with a history of its own, which leads to that of `tensor`."""
+    begun: torch.Tensor = _Begin.apply(tensor, [blank])
+    return begun
 
 
 def become_followed(tracer: Tracer, base: torch.Tensor) -> None:
