@@ -93,6 +93,7 @@ class ReadSet:
             self.reach(self.root, "")
             for argument in self.arguments:
                 self.reach(argument, "argument")
+            self.functions.look_again()
         except BaseException:
             self.hooks.uninstall()
             LOCK.release()

@@ -30,6 +30,7 @@ class FunctionReads:
     def __init__(self, reads: ReadSet) -> None:
         self.reads = reads
         self.codes: dict[int, types.CodeType] = {}       # of the user's functions met so far
+        self.met: dict[int, tuple[types.FunctionType, types.CodeType]] = {}      # they, and the code last looked at
 
     def read(self, function: types.FunctionType, path: str) -> None:
         code, name = original(function.__code__), function.__qualname__
@@ -52,6 +53,17 @@ class FunctionReads:
         for free, cell in zip(code.co_freevars, function.__closure__ or ()):
             self._cell(cell, f"{free} (closure of {name})", code)
         self._globals(code, function.__globals__)
+        self.met[id(function)] = function, code
+
+    def look_again(self) -> None:
+        """Converted since, a function may name globals that Python itself drops: `if x and 0: ...`."""
+        for key, (function, code) in list(self.met.items()):
+            new = function.__code__
+            if new is not code:
+                self.met[key] = function, new
+                known, found = names(original(new)), names(new)
+                if not {*known.globals, *known.stored}.issuperset((*found.globals, *found.stored)):
+                    self._globals(new, function.__globals__)
 
     def _library(self, code: types.CodeType, table: dict[str, Any]) -> None:
         """Of torch's own layers only what people replace: the functions of torch.nn.functional."""

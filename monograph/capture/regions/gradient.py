@@ -130,7 +130,7 @@ def look_inside(tracer: Tracer, body: Body, sequence: int, *, repeats: bool) -> 
     if repeats:
         torch.autograd.graph.increment_version([memory.by_id[key].base for key in body.written])
     leaves = (*pytree.tree_leaves((body.value, body.variables, list(body.objects.values()))), *body.rewritten.values())
-    pending = [leaf.grad_fn for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
+    pending = _histories(leaves)
     seen: set[Any] = set()
     while pending:
         found = pending.pop()
@@ -147,6 +147,15 @@ def look_inside(tracer: Tracer, body: Body, sequence: int, *, repeats: bool) -> 
             elif storage.scope is body.graph:
                 body.saved_inside.add(compat.storage_id(tensor))
         pending += [following for following, _ in found.next_functions if following is not None]
+
+
+def _histories(leaves: Iterable[Any]) -> list[Any]:
+    """Where the histories of `leaves` end. A view that has none since its base was written raises when it is asked."""
+    try:
+        found = [leaf.grad_fn for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    except RuntimeError as error:
+        raise Unmergeable(f"a branch or loop leaves a view that autograd refuses: {error}") from error
+    return [node for node in found if node is not None]
 
 
 def connect(tracer: Tracer, start: Start, bodies: Sequence[Body], node: Node,

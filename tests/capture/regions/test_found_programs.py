@@ -208,3 +208,28 @@ def test_a_branch_in_a_branch_leaves_a_view_at_a_place_that_the_run_knows() -> N
 
     for function in (element, part):
         check(function, *((x, torch.tensor(k), [1]) for x in (P, N) for k in (0, 2)))
+
+
+NOTES: list[str] = []
+
+
+def test_what_python_itself_never_runs_leaves_nothing() -> None:
+    def function(c):
+        if (c > 1).any() and 0:
+            NOTES.append("here")
+            return c * [1, 2][int(c.sum() > 0)]
+        return c + 1
+
+    check(function, (P,), (N,))
+    assert not NOTES
+
+
+def test_a_branch_leaves_a_view_that_autograd_refuses() -> None:
+    def function(x, c):
+        for row in x:
+            if row.sum() > 3:
+                return c
+            x.mul_(2)
+        return x
+
+    check(function, (torch.full((2, 3), 5.0), P), grad=True)
