@@ -18,6 +18,18 @@ import torch
 
 from monograph import compat
 from monograph.capture.blame import is_of_torch, is_ours, reads_attribute
+from monograph.capture.long_integers import (
+    EXACT,
+    ORDERS,
+    is_long,
+    keep_double,
+    keep_floor,
+    keep_negation,
+    keep_product,
+    keep_sum,
+    orders_doubles,
+    quotient,
+)
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -45,32 +57,11 @@ COMPARES = frozenset("gt lt ge le eq ne __gt__ __lt__ __ge__ __le__ __eq__ __ne_
                      "less_equal not_equal".split())
 
 
-LARGEST = 2.0**63 * (1 - 2.0**-50)        # of products: a double that is smaller is that of an int of 64 bits
-ORDERS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
-
-
-def _quotient(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return a.double() / b.double()
-
-
-def _is_beyond(value: Any) -> bool:
-    """Whether a number is one of Python's that takes more than 64 bits."""
-    return type(value) is int and not -2**63 <= value < 2**63
-
-
-# What torch's functions are for Python's numbers.
-EXACT: dict[Any, Callable[[Any, Any], Any]] = {
-    _quotient: operator.truediv, torch.floor_divide: operator.floordiv, torch.remainder: operator.mod,
-    torch.pow: operator.pow, torch.bitwise_and: operator.and_, torch.bitwise_or: operator.or_,
-    torch.bitwise_xor: operator.xor,
-}
-
-
 def number_dtype(dtype: torch.dtype) -> torch.dtype | None:
-    """The dtype that holds what `.item()` gives; None for complex numbers."""
+    """The dtype that holds what `.item()` gives; None for complex numbers and u64, which may take more than i64 has."""
     if dtype is torch.bool:
         return torch.bool
-    if dtype.is_complex:
+    if dtype.is_complex or dtype is torch.uint64:
         return None
     return torch.float64 if dtype.is_floating_point else torch.int64
 
@@ -188,7 +179,7 @@ class TracedNumber:
     def _binary(self, other: Any, compute: Callable[..., torch.Tensor], swap: bool = False) -> Any:
         if not self._other(other):
             return NotImplemented
-        if _is_beyond(other):
+        if is_long(other) or not self._is_exact(other, compute):
             return self._beyond(other, compute, swap)
         left, right = (other, self) if swap else (self, other)
         wanted = float if float in (kind_of(left), kind_of(right)) else int
@@ -203,13 +194,31 @@ class TracedNumber:
         function = EXACT.get(compute, compute)
         return function(other, self._ask()) if swap else function(self._ask(), other)
 
-    def _product(self, other: Any, compute: Callable[..., torch.Tensor], swap: bool = False) -> Any:
-        """Of integers: a call in which it takes more than 64 bits runs in Python."""
-        if bool not in (self.kind, kind_of(other)) and self._other(other) and not self._is_float(other) \
-                and not _is_beyond(other):
-            self.tracer.only_if(self.of(lambda a, b: compute(a.double(), b.double()).abs() < LARGEST,
-                                        *((other, self) if swap else (self, other))).tensor)
+    def _is_exact(self, other: Any, compute: Callable[..., Any]) -> bool:
+        """Python compares integers with floats, and divides integers, exactly, torch by their doubles: False where a
+        number of Python's has none, and a call in which a traced one has none runs in Python."""
+        floats = (self.kind, kind_of(other)).count(float)
+        if not (compute in ORDERS and floats == 1 and not orders_doubles(other) or compute is quotient and not floats):
+            return True
+        for number in (self, other):
+            if isinstance(number, TracedNumber) and number.kind is int:
+                keep_double(number)
+        return type(other) is not int or float(other) == other
+
+    def _kept(self, keep: Callable[..., None], other: Any, compute: Callable[..., torch.Tensor], swap: bool) -> Any:
+        """Of integers: a call in which it takes more than 64 bits runs in Python, which `keep` sees to."""
+        kinds = (self.kind, kind_of(other))
+        if None not in kinds and float not in kinds and kinds != (bool, bool) and not is_long(other):
+            keep(self, compute, *((other, self) if swap else (self, other)))
         return self._binary(other, compute, swap)
+
+    def _sum(self, other: Any, compute: Callable[..., torch.Tensor], swap: bool = False) -> Any:
+        return self._kept(keep_sum, other, compute, swap)
+
+    def _product(self, other: Any, compute: Callable[..., torch.Tensor], swap: bool = False) -> Any:
+        if bool in (self.kind, kind_of(other)):
+            return self._binary(other, compute, swap)
+        return self._kept(keep_product, other, compute, swap)
 
     def _divide(self, other: Any, compute: Callable[..., torch.Tensor], swap: bool, message: str) -> Any:
         """Python's divisions raise where torch gives inf or raises otherwise."""
@@ -220,22 +229,24 @@ class TracedNumber:
             self.tracer.check_value(divisor.truth().tensor, "ZeroDivisionError", message)
         elif divisor == 0:
             raise ZeroDivisionError(message)
+        if compute is torch.floor_divide:
+            return self._kept(keep_floor, other, compute, swap)
         return self._binary(other, compute, swap)
 
     def _is_float(self, other: Any) -> bool:
         return float in (self.kind, kind_of(other))
 
     def __add__(self, other: Any) -> Any:
-        return self._binary(other, operator.add)
+        return self._sum(other, operator.add)
 
     def __radd__(self, other: Any) -> Any:
-        return self._binary(other, operator.add, True)
+        return self._sum(other, operator.add, True)
 
     def __sub__(self, other: Any) -> Any:
-        return self._binary(other, operator.sub)
+        return self._sum(other, operator.sub)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._binary(other, operator.sub, True)
+        return self._sum(other, operator.sub, True)
 
     def __mul__(self, other: Any) -> Any:
         return self._product(other, operator.mul)
@@ -245,7 +256,7 @@ class TracedNumber:
 
     def _true_division(self, other: Any, swap: bool) -> Any:
         message = "float division by zero" if self._is_float(other) else "division by zero"
-        return self._divide(other, _quotient, swap, message)
+        return self._divide(other, quotient, swap, message)
 
     def __truediv__(self, other: Any) -> Any:
         return self._true_division(other, False)
@@ -294,13 +305,18 @@ class TracedNumber:
         return (base._ask() if base is self else base) ** (exponent._ask() if exponent is self else exponent)
 
     def __neg__(self) -> TracedNumber:
-        return self.of(torch.neg, self if self.kind is not bool else self.to(int))
+        return self._negated(torch.neg)
+
+    def _negated(self, compute: Callable[[torch.Tensor], torch.Tensor]) -> TracedNumber:
+        if self.kind is int:
+            keep_negation(self)
+        return self.of(compute, +self)
 
     def __pos__(self) -> TracedNumber:
         return self if self.kind is not bool else self.to(int)
 
     def __abs__(self) -> TracedNumber:
-        return self.of(torch.abs, +self)
+        return self._negated(torch.abs)
 
     def __invert__(self) -> Any:
         return ~self._ask() if self.kind is float else self.of(torch.bitwise_not, +self)
@@ -330,12 +346,16 @@ class TracedNumber:
         return function(other, self._ask()) if swap else function(self._ask(), other)
 
     def __lshift__(self, other: Any) -> Any:
+        if type(other) is int and 0 <= other < 63 and self.kind is not float:
+            return self * (1 << other)
         return self._shift(other, operator.lshift, False)
 
     def __rlshift__(self, other: Any) -> Any:
         return self._shift(other, operator.lshift, True)
 
     def __rshift__(self, other: Any) -> Any:
+        if type(other) is int and 0 <= other < 63 and self.kind is not float:
+            return self // (1 << other)
         return self._shift(other, operator.rshift, False)
 
     def __rrshift__(self, other: Any) -> Any:

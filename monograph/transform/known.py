@@ -20,7 +20,7 @@ from monograph.ir.op import Effect, Trait
 from monograph.ir.types import TensorType
 from monograph.ops import evaluate, families
 
-__all__ = ["LARGEST", "Known", "assume", "is_flag", "learn", "results", "truth"]
+__all__ = ["AND", "LARGEST", "NOT", "OR", "Known", "assume", "is_flag", "learn", "results", "truth"]
 
 Known: TypeAlias = "ChainMap[Value, torch.Tensor]"
 

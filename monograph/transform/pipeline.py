@@ -14,6 +14,7 @@ from monograph.transform.fold import fold
 from monograph.transform.hoist import hoist
 from monograph.transform.literals import literals
 from monograph.transform.propagate import propagate
+from monograph.transform.ranges import ranges
 from monograph.transform.runner import Pass
 from monograph.transform.select import select
 from monograph.transform.simplify import simplify
@@ -31,7 +32,8 @@ def pipeline(*, written: Collection[int] = (), derive: bool = True) -> list[Pass
     """
     clean = [Pass("simplify", simplify), Pass("cse", cse), Pass("dce", dce)]
     regions = [
-        Pass("propagate", propagate), Pass("unroll", unroll), Pass("propagate", propagate), Pass("literals", literals),
+        Pass("propagate", propagate), Pass("ranges", ranges), Pass("unroll", unroll), Pass("propagate", propagate),
+        Pass("literals", literals),
         Pass("cse", cse), Pass("bypass", bypass), Pass("hoist", hoist), Pass("bypass", bypass), Pass("select", select),
     ]
     weights = [

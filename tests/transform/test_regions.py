@@ -16,6 +16,7 @@ from monograph.transform.fold import fold
 from monograph.transform.hoist import hoist
 from monograph.transform.literals import literals
 from monograph.transform.propagate import propagate
+from monograph.transform.ranges import ranges
 from monograph.transform.select import HEAVY, LIMIT, select
 from monograph.transform.simplify import simplify
 from monograph.transform.sink import sink
@@ -654,3 +655,66 @@ def test_a_division_by_a_known_number_may_move():
         "%r = aten.remainder.Tensor(%n, %two)\n %e = aten.mul.Tensor(%c, %r)"))
     assert hoist(graph)
     assert ops(graph) == ["full.default", "remainder.Tensor", "mono.while"]
+
+
+# --- ranges -------------------------------------------------------------------------------------
+
+def checks_left(text: str) -> int:
+    graph = read(text)
+    changed, left = ranges(graph), sum(node.op.name == "mono.check" for node in graph.walk())
+    assert changed is (left < text.count("mono.check"))
+    return left
+
+
+@pytest.mark.parametrize(("lines", "left"), [
+    ("%n = aten.argmax.default(%x)\n%m = aten.add.Tensor(%n, 1)\n%ok = aten.le.Scalar(%m, 9223372036854775806)", 0),
+    ("%n = aten.argmax.default(%x)\n%ok = aten.gt.Scalar(%n, 0)", 1),
+    ("%ok = aten.le.Scalar(%k, 9223372036854775806)", 1),
+    ("%n = aten.remainder.Scalar(%k, 7)\n%ok = aten.lt.Scalar(%n, 7)", 0),
+    ("%n = aten.remainder.Scalar(%k, 7)\n%ok = aten.lt.Scalar(%n, 6)", 1),
+    ("%n = aten._to_copy.default(%h, dtype=f64)\n%m = aten.mul.Tensor(%n, %n)\n%ok = aten.lt.Scalar(%m, 5e9)", 0),
+    ("%n = aten._to_copy.default(%k, dtype=f64)\n%m = aten.mul.Tensor(%n, %n)\n%ok = aten.lt.Scalar(%m, 5e9)", 1),
+    ("%n = aten.remainder.Scalar(%k, 16777217)\n%ok = aten.lt.Scalar(%n, 16777217.0)", 1),   # torch compares as f32
+    ("%a = aten.add.Tensor(%h, 1)\n%n = aten._to_copy.default(%a, dtype=i64)\n%ok = aten.le.Scalar(%n, 32767)", 0),
+    ("%n = aten.abs.default(%k)\n%ok = aten.ge.Scalar(%n, 0)", 1),                            # not of the least one
+])
+def test_ranges_drops_what_cannot_fail(lines: str, left: int):
+    assert checks_left(f"""graph {{
+    input %x: f32[5]
+    input %k: i64[]
+    input %h: i16[]
+    {lines}
+    mono.check(%ok, error="ValueError")
+    return %x
+}}""") == left
+
+
+@pytest.mark.parametrize(("step", "left"), [
+    ("aten.add.Tensor(%j, 1)", 0), ("aten.sub.Tensor(%j, 3)", 0), ("aten.add.Tensor(%j, %i)", 1),
+    ("aten.add.Tensor(%j, 1125899906842624)", 1), ("aten.mul.Tensor(%j, 2)", 1), ("aten.remainder.Scalar(%i, 5)", 0),
+])
+def test_ranges_finds_what_a_loop_adds_up(step: str, left: int):
+    assert checks_left(f"""graph {{
+    input %n: i64[]
+    %zero = aten.full.default([], 0, dtype=i64)
+    %a, %b = mono.while([%n, %zero]) {{
+        condition {{
+            input %i: i64[]
+            input %j: i64[]
+            %go = aten.gt.Scalar(%i, 0)
+            return %go
+        }}
+        body {{
+            input %i: i64[]
+            input %j: i64[]
+            %ok = aten.ge.Scalar(%i, 1)
+            mono.check(%ok, error="ValueError")
+            %fits = aten.lt.Scalar(%j, 9223372036854775807)
+            mono.check(%fits, error="ValueError")
+            %next = aten.sub.Tensor(%i, 1)
+            %sum = {step}
+            return %next, %sum
+        }}
+    }}
+    return %a, %b
+}}""") == left
