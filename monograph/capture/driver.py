@@ -371,8 +371,7 @@ class _Attempt:
                     raise Fork(site, str(error)) from error
                 raise errors.RaisesInBackward(error) from error
         tracer.seal_sizes()
-        if tracer.recorded:
-            custom_vjp.forget(tracer.graph)
+        custom_vjp.forget(tracer.graph)
         removed = remove_dead(tracer.graph)
         if joint is not None:
             joint.backward_start -= sum(position < joint.backward_start for position in removed)

@@ -19,9 +19,12 @@ from monograph.capture.inputs import Restart
 from monograph.capture.layout import Layout
 from monograph.capture.overlap import check_write, depends_on_order, write_in_order
 from monograph.capture.recorder import type_of
+from monograph.capture.regions.custom_vjp import keep_history
 from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.storage import Storage
 from monograph.capture.twins import RANDOM_FILLS, out_names, twin, written
 from monograph.capture.views import NO_STEP, Step
+from monograph.ir.graph import Value
 from monograph.ops import table
 
 if TYPE_CHECKING:
@@ -41,13 +44,21 @@ def write(tracer: Tracer, call: Call) -> Any:
     homes = [tracer.memory.of(target) for target in targets]
     gives_history = torch.is_grad_enabled() and any(tracer.followed_by_autograd(tensor) is not None
                                                     for tensor in call.tensors)
+    past: list[tuple[Storage, Value]] = []
     for target, layout in zip(targets, before, strict=True):
         _refuse_history(tracer, call, target)
         if gives_history:
             _follow(tracer, target)
         elif tracer.in_region and tracer.followed_by_autograd(tracer.memory.of(target).base) is not None:
-            raise Unmergeable("a branch or loop writes to a tensor that requires grad, past autograd")
+            past.append(_past_autograd(tracer, target))
         check_write(target, layout, call.tensors, call.name)
+    result = _record(tracer, call, targets, before, homes)
+    for storage, value in past:
+        keep_history(tracer, storage, value)
+    return result
+
+
+def _record(tracer: Tracer, call: Call, targets: list[torch.Tensor], before: list[Layout], homes: list[Storage]) -> Any:
     if len(targets) == 1 and depends_on_order(targets[0], before[0], call.tensors, call.name):
         return write_in_order(tracer, call, targets[0])
     if call.func is aten.copy_.default and isinstance(call.args[1], torch.Tensor):
@@ -84,15 +95,28 @@ def _fake(tracer: Tracer, call: Call, targets: list[torch.Tensor]) -> Any:
 
 def _follow(tracer: Tracer, target: torch.Tensor) -> None:
     """`target` gets a history, and nothing else does: no other tensor that it may be, or that may be it."""
-    storage = tracer.memory.of(target)
-    if storage.places and storage.frozen is None:
-        raise Unmergeable("a tensor that may be another one gets a history", storage.site)
-    for other in tracer.memory.by_id.values():
-        if other.frozen is None and any(place.storage is storage for place in other.places):
-            raise Unmergeable("a tensor that another one may be gets a history", other.site)
+    _refuse_places(tracer, target, "gets a history")
     if tracer.in_region:
         tracer.claim(target)
         tracer.touch(target)
+
+
+def _refuse_places(tracer: Tracer, target: torch.Tensor, what: str) -> Storage:
+    """Unmergeable where `target` may be another tensor, or another one it; its storage."""
+    storage = tracer.memory.of(target)
+    if storage.places and storage.frozen is None:
+        raise Unmergeable(f"a tensor that may be another one {what}", storage.site)
+    for other in tracer.memory.by_id.values():
+        if other.frozen is None and any(place.storage is storage for place in other.places):
+            raise Unmergeable(f"a tensor that another one may be {what}", other.site)
+    return storage
+
+
+def _past_autograd(tracer: Tracer, target: torch.Tensor) -> tuple[Storage, Value]:
+    """In a branch or loop `target` is about to get other numbers and keep its history: its storage, what that holds."""
+    storage = _refuse_places(tracer, target, "is written past autograd")
+    tracer.rewriting += [tracer.memory.sites[id(scope)] for scope in tracer.memory.scopes]
+    return storage, storage.value
 
 
 def forget_history(tracer: Tracer, target: torch.Tensor) -> None:

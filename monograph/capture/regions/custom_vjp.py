@@ -34,7 +34,7 @@ from monograph.ops import own
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["forget", "watching"]
+__all__ = ["forget", "keep_history", "watching"]
 
 USES = "a branch or loop uses an autograd.Function of the user's own, "
 SHARED = "what an autograd.Function gave as a view of another tensor, or that one, is written"
@@ -60,10 +60,23 @@ def watching(tracer: Tracer) -> Iterator[None]:
         yield
 
 
+def keep_history(tracer: Tracer, storage: Storage, before: Value) -> None:
+    """`storage` was written past autograd: other numbers with the history of `before`, what it held."""
+    type = before.tensor
+    if storage.value.tensor.shape != type.shape or storage.value.tensor.dtype != type.dtype:
+        raise Unmergeable("a branch or loop resizes a tensor that requires grad, past autograd")
+    region = Graph("backward")
+    region.outputs = [region.add_input(type_of(type.shape, type.dtype), "cotangent")]
+    node = Node(own.CUSTOM_VJP, ((storage.value,), (before,)), {"wrt": (0,)}, [region.inputs[0].type],
+                regions=[region], loc=tracer.record.loc)
+    storage.become(tracer.record.graph.append(node).result)
+
+
 def forget(graph: Graph) -> None:
     """No derivative is taken any more: what was made is what is there."""
-    for node in graph.walk():
+    for node in graph.nodes:
         for region in node.regions:
+            forget(region)
             nodes = [inner for inner in region.nodes if inner.op is own.CUSTOM_VJP]
             for inner in nodes:
                 made = inner.operands[0]

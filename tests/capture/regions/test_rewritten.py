@@ -155,14 +155,6 @@ def after_some_iterations(x):
     return a, b
 
 
-REGIONS = (one_path, both_paths, row_of_zeros, rows_in_a_loop, rows_with_a_history, in_a_loop, branch_in_a_loop,
-           view_made_before, detached, overwritten, given_what_is_detached, in_a_list, masked, over_rows,
-           on_one_path_only, after_some_iterations)
-
-
-# -- the path of the call is taken: the derivative is not that of the ops, or eager refuses it on some path -----------
-
-
 def written_past_autograd(x):
     h = x * WEIGHT
     if x.sum() > 0:
@@ -186,6 +178,25 @@ def written_through_an_alias(x):
     if x.sum() > 0:
         h.detach().mul_(3)
     return h * 2
+
+
+def carried_and_written_past_autograd(x):
+    h, weight = x * 1, WEIGHT * 1
+    for _ in range(int(x.sum().clamp(0, 4))):
+        h = h + weight * x
+        weight.data.mul_(0.5)
+        with torch.no_grad():
+            weight[0] = 0.25
+    return h + weight
+
+
+REGIONS = (one_path, both_paths, row_of_zeros, rows_in_a_loop, rows_with_a_history, in_a_loop, branch_in_a_loop,
+           view_made_before, detached, overwritten, given_what_is_detached, in_a_list, masked, over_rows,
+           on_one_path_only, after_some_iterations, written_past_autograd,
+           made_inside_and_written_past_autograd, written_through_an_alias, carried_and_written_past_autograd)
+
+
+# -- the path of the call is taken: the derivative is not that of the ops, or eager refuses it on some path -----------
 
 
 def saved_before(x):
@@ -281,8 +292,8 @@ def view_of_zeros(x):
     return h + 1, v * 3
 
 
-PATHS = (written_past_autograd, made_inside_and_written_past_autograd, written_through_an_alias, saved_before,
-         saved_inside, saved_inside_and_written_later, result_saved_and_written_later, mask_saved_and_written_later,
+PATHS = (saved_before, saved_inside, saved_inside_and_written_later, result_saved_and_written_later,
+         mask_saved_and_written_later,
          saved_for_the_next_iteration, leaf, leaf_that_is_carried, one_of_two, perhaps_one_of_two, view_of_zeros)
 
 
