@@ -67,6 +67,10 @@ AUTOGRAD = frozenset({Tensor.backward, torch.autograd.grad, torch.autograd.backw
 SET_HISTORIES = frozenset({Tensor.detach_, Tensor.requires_grad_, Tensor.requires_grad.__set__})
 
 
+# Neither torch's kernels nor what the tracer says in their place raise these.
+FAULTS = (AssertionError, KeyError, NameError)
+
+
 class UserMode(TorchFunctionMode):
     def __init__(self, tracer: Tracer) -> None:
         super().__init__()
@@ -81,7 +85,13 @@ class UserMode(TorchFunctionMode):
 
     def raised(self, error: Exception) -> None:
         """What torch raises on a number or size that the run decides is raised for this one: the trace may not go on
-        from a handler of the user's. What autograd refuses holds for arguments that stand as these do."""
+        from a handler of the user's. Nor may it on a fault of ours. What autograd refuses holds for arguments that
+        stand as these do."""
+        if isinstance(error, FAULTS) and blame.raised_by_us(error) and blame.raised_by_user(error) is None \
+                and blame.may_be_caught():
+            raise errors.UnsupportedError(f"tracing it raised {type(error).__name__}: {error}",
+                                          loc=blame.location(blame.user_frame()), why="that is a fault of the tracer",
+                                          hint="report it, and let the call run eagerly (fullgraph=False)") from error
         plan, sizes = self.tracer.plan, self.tracer.sizes
         self.tracer.refused |= isinstance(error, RuntimeError)
         stands = plan is not None and (bool(sizes.told) or (plan.numbers > 0 and not plan.read_numbers))

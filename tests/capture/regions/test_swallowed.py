@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import monograph
+from monograph.capture import fn_mode
 
 
 def returns_in_finally(x):
@@ -102,3 +103,15 @@ def test_refusals_are_not_swallowed(function: Any) -> None:
 def test_a_refusal_on_a_path_that_no_call_takes() -> None:
     compiled = monograph.compile(handled_in_a_branch, backend="reference")
     assert torch.equal(compiled(-torch.ones(3)), -torch.ones(3))
+
+
+def test_faults_of_the_tracer_are_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tried(x):
+        try:
+            return x * 2
+        except Exception:
+            return x
+
+    monkeypatch.delattr(fn_mode, "INDEXING")
+    with pytest.raises(monograph.errors.UnsupportedError, match=r"NameError: .*INDEXING"):
+        monograph.compile(tried, backend="reference")(torch.ones(3))
