@@ -171,3 +171,36 @@ def test_what_runs_again_in_python_draws_once():
         if function is fn:
             want = MINE.random(), random.random()
     assert (MINE.random(), random.random()) == want
+
+
+class Scaled(random.Random):
+    def __init__(self, seed, scale):
+        super().__init__(seed)
+        self.scale = scale
+
+    def scaled(self):
+        return self.random() * self.scale
+
+
+class Halved(random.Random):
+    def random(self):
+        return super().random() / 2
+
+
+def test_a_subclass_that_adds_to_the_generator_draws_as_in_eager():
+    def fn(x, mine):
+        return x + mine.scaled() + mine.randint(0, 9) + mine.choice([1.0, 2.0])
+
+    compiled, x = monograph.compile(fn), torch.zeros((), dtype=torch.float64)
+    mine, other = Scaled(3, 10.0), Scaled(3, 10.0)
+    for _ in range(3):
+        assert compiled(x, mine) == fn(x, other)
+        assert mine.getstate() == other.getstate()
+    assert not compiled.recompiles
+
+
+def test_a_subclass_that_draws_otherwise_is_refused():
+    mine = Halved(3)
+    with pytest.raises(monograph.errors.UnsupportedError, match="Halved"):
+        monograph.compile(lambda x: x + mine.random())(torch.ones(2))
+    assert mine.getstate() == Halved(3).getstate()

@@ -196,7 +196,7 @@ class Outside:
             frame = self.user_frame(through=isinstance(owner, SYSTEM))
             if frame is not None and isinstance(owner, SYSTEM):
                 raise self._error("a draw from a SystemRandom", frame)
-            known = type(owner) is OWN and any(owner is entry for entry, _, _ in self.generators)
+            known = readset_random.draws_as_own(type(owner)) and any(owner is entry for entry, _, _ in self.generators)
             if frame is None or self.tracer is None or not known:
                 return old(owner, *args, **kwargs)
             if name in readset_random.REFUSED[random]:

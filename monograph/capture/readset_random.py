@@ -5,9 +5,10 @@
     random.shuffle(items)                                      numbers a part of the program, of anything else what is
                                                                at the positions of this call
 
-The generators are those of the modules and `random.Random`s of the user's. While a trace runs they draw from states of
-their own (`States`) and stay as they were. Objects of numpy's own classes cannot be watched: that one was drawn from
-is known by its state having changed, and refused.
+The generators are those of the modules and `random.Random`s of the user's, of subclasses that only add to it as well.
+While a trace runs they draw from states of their own (`States`) and stay as they were. Objects of numpy's own classes,
+and of subclasses that draw otherwise, cannot be watched: that one was drawn from is known by its state having changed,
+and refused.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ SYSTEM = random.SystemRandom
 SHARED: dict[types.ModuleType, Any] = {random: random.random.__self__,      # type: ignore[attr-defined]
                                        np.random: np.random.rand.__self__}      # type: ignore[attr-defined]
 OWN = random.Random          # its methods are replaced, for generators of the user's
+INDIFFERENT = {"__dict__", "__doc__", "__firstlineno__", "__init__", "__module__", "__new__", "__static_attributes__",
+               "__weakref__"}       # of a class
 NUMBERS: dict[types.ModuleType, tuple[str, ...]] = {
     random: ("random", "uniform", "randint", "randrange", "gauss", "normalvariate", "lognormvariate", "expovariate",
              "betavariate", "gammavariate", "triangular", "vonmisesvariate", "paretovariate", "weibullvariate",
@@ -52,6 +55,12 @@ def is_known_class(value: Any) -> bool:
     """A generator of the user's."""
     return isinstance(value, (random.Random, np.random.Generator, np.random.RandomState)) and not isinstance(
         value, SYSTEM) and not any(value is shared for shared in SHARED.values())
+
+
+def draws_as_own(cls: type) -> bool:
+    """Whether a subclass of `random.Random` leaves all that class does as it is."""
+    own = {name for base in OWN.__mro__[:-1] for name in vars(base)} - INDIFFERENT
+    return all(own.isdisjoint(vars(base)) for base in cls.__mro__[:cls.__mro__.index(OWN)])
 
 
 def state_of(owner: Any) -> Any:
