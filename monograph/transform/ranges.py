@@ -129,11 +129,11 @@ class _Ranges:
         if rule is None or None in given or node.attributes.get("alpha", 1) != 1:
             return None
         intervals = [interval for interval in given if interval is not None]
-        read = {operand.tensor.dtype for operand in node.inputs if isinstance(operand.type, TensorType)}
+        read = {operand.tensor.dtype for operand in node.inputs if isinstance(operand.type, TensorType)} - {torch.bool}
         doubles = torch.float64 in (*read, value.tensor.dtype)
-        if len(read) > 1 and name in COMPARISONS or not doubles and any(
+        if len(read) > 1 or not read <= {torch.int64, torch.float64} or not doubles and any(
                 isinstance(end, float) for interval in intervals for end in interval):
-            return None                       # torch goes by a dtype that is neither's
+            return None                       # torch converts what is of another dtype, and integers may wrap
         if doubles:
             intervals = [(float(least), float(most)) for least, most in intervals]
         return rule(*intervals)

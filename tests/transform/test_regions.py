@@ -676,6 +676,8 @@ def checks_left(text: str) -> int:
     ("%n = aten._to_copy.default(%k, dtype=f64)\n%m = aten.mul.Tensor(%n, %n)\n%ok = aten.lt.Scalar(%m, 5e9)", 1),
     ("%n = aten.remainder.Scalar(%k, 16777217)\n%ok = aten.lt.Scalar(%n, 16777217.0)", 1),   # torch compares as f32
     ("%a = aten.add.Tensor(%h, 1)\n%n = aten._to_copy.default(%a, dtype=i64)\n%ok = aten.le.Scalar(%n, 32767)", 0),
+    ("%a = aten.full.default([1], 5, dtype=i16)\n%b = aten.full.default([], 40000, dtype=i64)\n"
+     "%m = aten.minimum.default(%a, %b)\n%ok = aten.ge.Scalar(%m, 0)", 1),                     # it is -25536
     ("%n = aten.abs.default(%k)\n%ok = aten.ge.Scalar(%n, 0)", 1),                            # not of the least one
 ])
 def test_ranges_drops_what_cannot_fail(lines: str, left: int):
