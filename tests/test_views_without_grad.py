@@ -1,4 +1,4 @@
-"""Views of arguments that are leaves, made without grad: whether they require it is asked of the base."""
+"""Views of arguments, made without grad: whether they require it is asked of the base."""
 
 import pytest
 import torch
@@ -35,4 +35,21 @@ def test_they_require_what_they_do_in_eager(order):
         total.backward()
         eager_total.backward()
         assert torch.equal(mine.grad, ours.grad)
-    assert [str(why) for why in compiled.recompiles] == ["whether args[0] is a view"]
+    assert [str(why) for why in compiled.recompiles] == ["whether the base of args[0] requires grad"]
+
+
+def with_history():
+    return torch.ones(3, 2, requires_grad=True) * 1
+
+
+def view_with_history():
+    return (torch.ones(6, requires_grad=True) * 1).view(3, 2)
+
+
+@pytest.mark.parametrize("first", [plain, of_another, with_history, view_with_history])
+def test_one_program_does_not_stand_for_another_kind_of_argument(first):
+    compiled = monograph.compile(views, backend="reference")
+    for make in (first, plain, of_another, with_history, view_with_history, first):
+        results, requires, _ = compiled(make())
+        want, eager_requires, _ = views(make())
+        assert (requires, [x.requires_grad for x in results]) == (eager_requires, [x.requires_grad for x in want])

@@ -102,7 +102,7 @@ class Captured:
     `lying`: the tensors whose sizes are symbols; `asked`: the answers about them that the program rests on;
     `told`: there are sizes that values of the program tell; `classes`: of subclasses of Tensor that came in, those
     with a say in what ops do; `objects`: objects among the arguments that may be others in each call, by id: where the
-    leaves have them; `viewed`: arguments that are leaves, of which it matters whether they are views; `refused`: torch
+    leaves have them; `viewed`: arguments of which it matters whether their bases require grad; `refused`: torch
     raised on something, perhaps because of how an argument stands with autograd, and the program went on."""
 
     graph: Graph

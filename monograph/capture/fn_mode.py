@@ -201,7 +201,7 @@ class UserMode(TorchFunctionMode):
             return result
         with compat.below_autograd():
             result = func(*args, **kwargs)
-        if not self.tracer.given_leaves:
+        if not self.tracer.differentiable:
             return result
         with torch._C.DisableTorchFunction(), compat.below_autograd():
             return settled(self.tracer, result)

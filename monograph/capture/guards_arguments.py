@@ -34,7 +34,8 @@ class Arguments:
     `gradients`: leaves whose `.grad` it read, and what that was. `sizes`: what it takes for granted of sizes that
     are symbols. `attributes`: those of the user's on tensors that it read, ABSENT where there were none. `objects`:
     leaves that the facts speak of, as they are in the call. `rewritten`: leaves that it gives another history.
-    `viewed`: leaves of which it asks whether they are views. `standing`: it depends on what autograd refuses them."""
+    `viewed`: leaves of which it asks whether their bases require grad. `standing`: it depends on what autograd refuses
+    them."""
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, overlap: bool = True,
@@ -142,8 +143,8 @@ class Arguments:
         text.require([f"{text.name(compat.storage_size)}({self.leaves[i]}) == {compat.storage_size(self.values[i])}"
                       for i in self.whole])
         text.require([f"not {text.name(compat.is_barred)}({self.leaves[i]})" for i in self.rewritten])
-        text.require([f"{self.leaves[i]}._base is {'' if self.values[i]._base is None else 'not '}None"
-                      for i in self.viewed])
+        text.require([f"{text.name(compat.base_requires_grad)}({self.leaves[i]}) is "
+                      f"{compat.base_requires_grad(self.values[i])}" for i in self.viewed])
         if self.standing:
             text.require([f"{text.name(compat.standing)}({self.leaves[i]}) == {compat.standing(self.values[i])}"
                           for i in once])
@@ -179,8 +180,9 @@ class Arguments:
                       if isinstance(leaves[i], torch.Tensor) and leaves[i].grad is not gradient]
             found += [f"{self.paths[i]}.{name}" for i, read in self.attributes.items() for name, value in read.items()
                       if not same(leaves[i].__dict__.get(name, ABSENT), value)]
-            found += [f"whether {self.paths[i]} is a view" for i in self.viewed if isinstance(leaves[i], torch.Tensor)
-                      and (leaves[i]._base is None) is not (self.values[i]._base is None)]
+            found += [f"whether the base of {self.paths[i]} requires grad" for i in self.viewed
+                      if isinstance(leaves[i], torch.Tensor)
+                      and compat.base_requires_grad(leaves[i]) is not compat.base_requires_grad(self.values[i])]
             found += [f"what autograd refuses {self.paths[i]}" for i in self.distinct if self.standing
                       and compat.standing(leaves[i]) != compat.standing(self.values[i])]
             if not found and all(isinstance(value, torch.Tensor) for value in now):

@@ -69,14 +69,14 @@ def refuse_uncut(entries: Iterable[Entry], nodes: Iterable[Any]) -> None:
 
 def settled(tracer: Tracer, result: Any) -> Any:
     """What a function without grad gives. Torch says that a view made so requires grad if its base does: not so where
-    the argument that it is a view of is one itself, which the caller then let require grad."""
+    the argument that it is a view of is one itself, of a base that does not."""
     if isinstance(result, (list, tuple)):
         kept = [settled(tracer, entry) for entry in result]
         return result if all(a is b for a, b in zip(kept, result, strict=True)) else type(result)(kept)
     if not isinstance(result, torch.Tensor) or not result.requires_grad or result.grad_fn is not None:
         return result
-    entry = tracer.given_leaves.get(id(result._base))
+    entry = tracer.differentiable.get(id(result._base))
     if entry is None:
         return result
     tracer.viewed[id(entry.real)] = entry.real
-    return result if entry.real._base is None else result.detach()
+    return result if compat.base_requires_grad(entry.real) else result.detach()

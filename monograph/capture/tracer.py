@@ -84,7 +84,7 @@ class Tracer(Asking, TorchDispatchMode):
         self.resolve = resolve                        # the real tensor behind a binding, in this call
         self.entries: list[Entry] = []
         self.by_real: dict[int, Entry] = {}           # id(real tensor)
-        self.given_leaves: dict[int, Entry] = {}      # id(fake): of arguments that require grad and have no history
+        self.differentiable: dict[int, Entry] = {}      # id(fake): of arguments that require grad
         self.viewed: dict[int, torch.Tensor] = {}     # those of them of which the program makes views without grad
         self.by_fake: dict[int, Entry] = {}           # id(fake tensor)
         self.states: dict[int, torch.Tensor] = {}     # id(real state of the generator) -> its fake
@@ -122,8 +122,8 @@ class Tracer(Asking, TorchDispatchMode):
         self._place(entry)
         self.entries.append(entry)
         self.by_real[id(real)] = self.by_fake[id(fake)] = entry
-        if differentiable and real.is_leaf:
-            self.given_leaves[id(fake)] = entry
+        if differentiable:
+            self.differentiable[id(fake)] = entry
         return fake
 
     def _place(self, entry: Entry) -> None:

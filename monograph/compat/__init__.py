@@ -73,10 +73,10 @@ from monograph.compat.modes import (
 __all__ = [
     "BatchNorm", "DENSE_ONLY", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "HigherOrderOperator",
     "NEEDS_VALUE", "NO_DATA", "NO_FAKE_KERNEL", "OPS", "PAD_SEQUENCE", "PLAIN_TENSORS", "QUANTIZED", "READ_VERSION",
-    "SYMBOLIC_OPERATOR", "after_optimizer_step", "below_autograd", "below_autograd_now", "checking_with",
-    "class_functions", "class_functions_on", "composite_kernel", "composite_kernel_of", "current_backward_sequence",
-    "custom_functions", "decomposition", "device_modes", "dims_of", "dispatch_keys", "dispatch_mode_depth",
-    "dispatches",
+    "SYMBOLIC_OPERATOR", "after_optimizer_step", "base_requires_grad", "below_autograd", "below_autograd_now",
+    "checking_with", "class_functions", "class_functions_on", "composite_kernel", "composite_kernel_of",
+    "current_backward_sequence", "custom_functions", "decomposition",
+    "device_modes", "dims_of", "dispatch_keys", "dispatch_mode_depth", "dispatches",
     "eager_definition", "empty_strided", "empty_strided_cpu", "fake_attributes", "fake_from_storage", "fake_sized",
     "fake_strided", "fake_tensor_mode", "fake_view", "forward_ad_level", "function_mode_depth", "functorch_level",
     "global_module_hooks", "gradient_edge", "has_symbols", "impl_address", "is_backed", "is_barred", "is_composite",
@@ -312,6 +312,12 @@ def is_barred(tensor: torch.Tensor) -> bool:
         return False
     default = torch._C._autograd.CreationMeta.DEFAULT    # 2.13
     return base.is_leaf and base.requires_grad or torch._C._autograd._get_creation_meta(tensor) != default    # 2.13
+
+
+def base_requires_grad(tensor: torch.Tensor) -> bool:
+    """Whether a view that is made of a tensor without grad requires grad all the same."""
+    base = tensor._base    # 2.13
+    return (tensor if base is None else base).requires_grad
 
 
 def standing(tensor: torch.Tensor) -> tuple[bool, bool, bool]:
