@@ -23,13 +23,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
+from monograph import compat
 from monograph.capture import blame
 from monograph.capture.classes import class_of
 from monograph.capture.counted import Collected, TracedList
 from monograph.capture.layout import Layout, compact
 from monograph.capture.number import DTYPES, TracedNumber, kind_of
 from monograph.capture.regions.errors import Unmergeable
+from monograph.capture.regions.gradient import link_of
 from monograph.capture.regions.leaves import flatten, unflatten
+from monograph.capture.regions.rewritten import NODES
 from monograph.capture.storage import Storage
 
 if TYPE_CHECKING:
@@ -38,6 +41,13 @@ if TYPE_CHECKING:
 __all__ = ["WRITTEN", "Grown", "Look"]
 
 WRITTEN = "a tensor is written that a list which a loop grew has, or may have"
+
+
+MIXED = "it is not known which entries of a list that a loop grows require grad"
+
+
+def _is_real(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,10 @@ class Grown(TracedList):
         self.loops = 0                            # that are being traced inside of the one that grows it
         self.nested = False                       # one of those appends
         self.is_closed = False                    # the loop is over
+        self.followed: set[bool] = set()          # whether tensors in entries require grad; in the round before;
+        self.before: set[bool] = set()            # what has been answered
+        self.assumed: bool | None = None
+        self.sequence = -1                        # of autograd's last node before the body that is being traced
 
     def give_up(self, *_: Any, **__: Any) -> NoReturn:
         raise Unmergeable("a list that a loop grows is used as a whole", self.site)
@@ -108,12 +122,45 @@ class Grown(TracedList):
         else:
             self.sometimes += 1
         self.nested |= self.loops > 0
+        self._notice(leaves)
         for leaf in leaves:
             if isinstance(leaf, torch.Tensor):
                 self._keep(leaf)
         self.amounts.append(self._amounts(leaves))
         self._put(leaves)
         self.length = self.length + 1
+
+    def _notice(self, leaves: list[Any]) -> None:
+        """Which tensors in entries have a history."""
+        for leaf in filter(_is_real, leaves):
+            self.followed |= {leaf.requires_grad, leaf.requires_grad and self._always_follows(leaf)}
+        if self.assumed is not None and not self.followed <= {self.assumed}:
+            raise Unmergeable(MIXED, self.site)
+
+    def _always_follows(self, leaf: torch.Tensor) -> bool:
+        """Whether an entry has a history in every iteration, on every path: one that does not lead through what the
+        loop carries, or a branch leaves, alone."""
+        pending, seen = [compat.gradient_edge(leaf)], set()
+        while pending:
+            node = pending.pop()
+            variable = getattr(node, "variable", None)
+            if variable is not None:
+                if id(variable) in self.tracer.by_fake or not isinstance(variable, compat.FakeTensor):
+                    return True
+            elif node not in seen and node.name() not in NODES:
+                if node._sequence_nr() <= self.sequence:
+                    return True
+                seen.add(node)
+                pending += [other for other, _ in node.next_functions if other is not None and link_of(node) is None]
+        return False
+
+    def _is_followed(self) -> bool:
+        """Whether tensors in entries require grad."""
+        flags = self.followed or self.before
+        if len(flags) > 1:
+            raise Unmergeable(MIXED, self.site)
+        self.assumed = True in flags
+        return self.assumed
 
     def _admit(self, entry: Any) -> list[Any]:
         """The parts of an entry, which look as those of the others."""
@@ -136,6 +183,7 @@ class Grown(TracedList):
         if ragged or len(self.tracer.memory.scopes) != self.depth or not known:
             self.give_up()
         self._check()
+        self._notice(leaves)
         for leaf in leaves:
             if isinstance(leaf, torch.Tensor):
                 self._keep(leaf)
@@ -146,7 +194,7 @@ class Grown(TracedList):
 
     def _enlarge(self, more: Any) -> None:
         """Give the buffers room for more entries, and for no others."""
-        with torch.no_grad():
+        with torch.set_grad_enabled(any(buffer.requires_grad for buffer in self.buffers)):
             rooms = [torch.zeros([more, *buffer.shape[1:]], dtype=buffer.dtype) for buffer in self.buffers]
             self.buffers = [torch.cat([self._filled(buffer), room]) for buffer, room in zip(self.buffers, rooms)]
         self.limit = self.length + more
@@ -172,8 +220,6 @@ class Grown(TracedList):
             return Look(NoneType, (), torch.bool)
         if not isinstance(leaf, torch.Tensor) or class_of(leaf) is not torch.Tensor:
             raise Unmergeable(f"a list that a loop grows has a {type(leaf).__name__}", self.site)
-        if leaf.requires_grad:
-            raise Unmergeable("a list that a loop grows has a gradient", self.site)
         with torch._C.DisableTorchFunction():
             layout = Layout.of(self.tracer.lift(leaf))
         if layout.conj or layout.neg:
@@ -196,8 +242,8 @@ class Grown(TracedList):
         return Look(None, (*layout.sizes[:dim], *layout.sizes[dim + 1:]), layout.dtype, ragged=dim)
 
     def _put(self, leaves: list[Any]) -> None:
-        with torch.no_grad():
-            for position, (buffer, leaf, look) in enumerate(zip(self.buffers, leaves, self.looks or ())):
+        for position, (buffer, leaf, look) in enumerate(zip(self.buffers, leaves, self.looks or ())):
+            with torch.set_grad_enabled(buffer.requires_grad or _is_real(leaf) and leaf.requires_grad):
                 if look.ragged is not None:
                     count, place = leaf.shape[look.ragged], self.places[position]
                     buffer.index_copy_(look.ragged, torch.arange(count) + self.tracer.traced(place).tensor, leaf)
@@ -257,6 +303,11 @@ class Grown(TracedList):
         self.always = self.sometimes = 0
         self.amounts = []
         self.nested = False
+        self.before, self.followed, self.assumed = self.followed, set(), None
+        self.sequence = -1
+        for entry in self.given:
+            self._notice(flatten(entry)[0])
+        self.sequence = compat.last_sequence()
 
     def end_round(self, written: Iterable[int]) -> None:
         """An iteration is over, which wrote to some storages of the outside."""
@@ -268,6 +319,7 @@ class Grown(TracedList):
         by_id = self.tracer.memory.by_id
         self.kept = {key: by_id[key].version for key in self.kept if key in by_id}
         self.is_closed = True
+        self.sequence = -1
 
     def _check(self) -> None:
         """Entries are what they were when they were appended."""
@@ -296,19 +348,21 @@ class Grown(TracedList):
             return None
         if not look.is_plain or look.ragged is not None:
             self.give_up()
-        with torch.no_grad():
+        follows = look.kind is None and (look.dtype.is_floating_point or look.dtype.is_complex) and self._is_followed()
+        with torch.set_grad_enabled(follows):
             if self.buffers:
                 place = tracer.traced(index).tensor.reshape(1)
                 found = self.buffers[position].index_select(0, place).squeeze(0).clone()
             else:
-                found = torch.zeros(look.sizes, dtype=look.dtype)
+                found = torch.zeros(look.sizes, dtype=look.dtype, requires_grad=follows)
         if look.kind is not None:
             return tracer.wrap(found)
         with torch._C.DisableTorchFunction():
             tracer.memory.of(found).frozen = WRITTEN, self.site
             if tracer.identities.exact:
                 self.give_up()
-            tracer.identities.choose(found, (), self.site, unclear=True)
+            tracer.identities.choose(found, (), self.site, unclear=True,
+                                      homes=frozenset(self.kept) if follows else None)
             (tracer.identities.hide if self.kept else tracer.identities.share)(found)
         return found
 

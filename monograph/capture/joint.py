@@ -163,7 +163,7 @@ def _on_path(tracer: Tracer, seal: Seal, results: list[int]) -> dict[int, int]:
 
 def _mark_absent(tracer: Tracer, seal: Seal, joint: JointInfo, output: int) -> None:
     """Where a gradient may be absent, an output that says so."""
-    if tracer.absence is None or not any(node.op.name == "mono.cond" for node in tracer.graph.nodes):
+    if tracer.absence is None or not any(node.regions for node in tracer.graph.nodes):
         return
     flag = tracer.absence(tracer.graph, joint.backward_start, tracer.graph.outputs[output])
     if flag is not None:

@@ -68,6 +68,50 @@ def test_with_gradients(name):
         check(function, fast, number, grad=True)
 
 
+WEIGHT = torch.tensor([0.5, -1.5, 1.0], requires_grad=True)
+
+
+def decoded(x, n):
+    outs, h = [], torch.zeros(3)
+    for i in range(int(n)):
+        h = (h * WEIGHT + x).tanh()
+        outs.append((h, h.sum(), i))
+    total = x
+    for tensor, size, number in outs:
+        total = total + tensor * size * number
+    return torch.stack([tensor for tensor, _, _ in outs]) * 2 if outs else x, total
+
+
+def until_it_is_large(x, n):
+    outs = []
+    while len(outs) < n:
+        if x.sum() > 0:
+            outs.append(x * WEIGHT)
+        outs.append(x)
+        x = x + WEIGHT.abs()
+    outs.append(x)
+    return torch.stack(outs)
+
+
+def first_without(x, n):
+    outs, h = [], torch.zeros(3)
+    for _ in range(int(n)):
+        outs.append(h)
+        h = h + WEIGHT
+    return outs[0] * 2 + x if outs else x
+
+
+@pytest.mark.parametrize("function, graphs", [(decoded, 2), (until_it_is_large, 2), (first_without, 3)])
+def test_gradients_for_every_length(function, graphs):
+    fast = monograph.compile(function, backend="reference")
+    for number in TRIPS[:3]:
+        WEIGHT.grad = None
+        expected = call(function, number, True), WEIGHT.grad
+        WEIGHT.grad = None
+        torch.testing.assert_close((call(fast, number, True), WEIGHT.grad), expected)
+    assert len(dispatcher_of(fast).entries) <= graphs
+
+
 @pytest.mark.parametrize("name", ["stacked", "some_only"])
 def test_compiled_natively(name):
     function = getattr(functions, name)
