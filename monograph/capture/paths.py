@@ -17,7 +17,8 @@ import torch
 
 from monograph import compat
 from monograph.capture.layout import Layout
-from monograph.ir.graph import Value
+from monograph.capture.regions.errors import Unmergeable
+from monograph.ir.graph import Graph, Value
 from monograph.ir.op import Op
 from monograph.ir.symbolic import evaluate as evaluate_dim
 from monograph.ops import evaluate, table
@@ -105,6 +106,21 @@ class Paths:
         """Run the program so far in this call."""
         with self._in_order():
             pass
+
+    def taken(self, test: Value, first: Graph, second: Graph) -> tuple[bool, dict[str, Any]]:
+        """Which of two branches, not recorded yet, this call takes, and what symbols are at its end. What it draws is
+        drawn again."""
+        if not self.can_run:
+            raise Unmergeable("the size of what a branch leaves is asked for in a backward")
+        with self._in_order():
+            before = torch.default_generator.get_state()
+            ran, symbols = bool(self.values[test]), dict(self.symbols)
+            try:
+                evaluate.run_nodes((first if ran else second).nodes, dict(self.values), symbols)
+            except Exception as error:       # of the program's own: the path of the call tells
+                raise Unmergeable(f"{type(error).__name__} in a branch") from error
+            torch.default_generator.set_state(before)
+        return ran, symbols
 
     @contextmanager
     def _in_order(self) -> Iterator[None]:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from monograph.capture.call import Call
     from monograph.capture.tracer import Tracer
 
-__all__ = ["are_new", "check_assumed", "number", "read", "require"]
+__all__ = ["are_new", "check_assumed", "declare", "number", "read", "require"]
 
 
 aten = torch.ops.aten
@@ -70,7 +70,7 @@ def read(tracer: Tracer, call: Call, result: Any) -> Any:
                                                          tracer.memory.written))
     if inside and not may_be_inside(tracer):
         raise Unmergeable("the size of a tensor depends on values in a branch or loop")
-    names: dict[str, Dim] = {name: known or _declare(tracer) for name in new}        # torch's symbol -> ours
+    names: dict[str, Dim] = {name: known or declare(tracer) for name in new}        # torch's symbol -> ours
     types = [_renamed(result_type(leaf), names) for leaf in results]
     values = tracer.node(table.of_overload(call.func), tracer.encode(call.args), tracer.encode(call.kwargs), types)
     if known is None and key in tracer.sizes.fixed_counts and not tracer.paths.can_run:        # in the backward
@@ -107,7 +107,8 @@ def _counted(call: Call) -> torch.Tensor | None:
     return None
 
 
-def _declare(tracer: Tracer) -> Symbol:
+def declare(tracer: Tracer) -> Symbol:
+    """A new symbol of the program, to be told by a value of it."""
     symbol = Symbol(tracer.sizes.name())
     tracer.graph.symbols[symbol.name] = symbol
     return symbol
@@ -239,7 +240,7 @@ class _Numbers:
     def _told_inside(self, value: Value) -> Dim:
         """Sizes and most bounds are not negative; a call in which this one is runs in Python."""
         tracer = self.tracer
-        symbol = _declare(tracer)
+        symbol = declare(tracer)
         tracer.record.number(value, symbol, IN_REGION)
         tracer.sizes.assumed = True
         tracer.sizes.tell_inside(symbol)

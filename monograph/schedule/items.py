@@ -15,8 +15,9 @@ from monograph.schedule.roles import Role
 __all__ = ["closure", "inputs_of", "items"]
 
 
-def items(flow: Flow, groups: Groups) -> list[Part]:
-    """One item per group, each after those it reads; operands of templates and library calls not yet bound."""
+def items(flow: Flow, groups: Groups, handed: Sequence[Value] = ()) -> list[Part]:
+    """One item per group, each after those it reads; operands of templates and library calls not yet bound. `handed`:
+    what a region hands on as it is."""
     done: dict[Group, None] = {}
     for first in sorted(groups.alive.values(), key=lambda group: flow.position[group.nodes[0]]):
         stack = [first]
@@ -29,6 +30,7 @@ def items(flow: Flow, groups: Groups) -> list[Part]:
                 done[stack.pop()] = None
     stored = {group: groups.escaping(group.nodes, set(group.nodes)) for group in done}
     called = {flow.base_of(value) for group in done if group.role in ALONE for value in group.nodes[0].reads}
+    called.update(handed)
     return [_item(flow, group, stored[group]) for group in done if not _is_empty(group, stored[group], called)]
 
 

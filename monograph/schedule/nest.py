@@ -55,7 +55,7 @@ def block(
     }
     pinned.update(dict(moved.values()))
     _pin_carried(facts, pinned)
-    parts = items(facts, groups)
+    parts = items(facts, groups, graph.outputs if outer is not None else ())
     walk = Walk(facts, parts, pinned, laid, around if is_loop else None)
     for part in parts:
         walk.add(part)

@@ -142,10 +142,11 @@ class _Cond:
     def _emit(self) -> None:
         tracer, merge = self.tracer, self.merge
         then, otherwise = self.bodies
-        then.graph.outputs = [value for value, _, _ in merge.slots]
-        otherwise.graph.outputs = [value for _, value, _ in merge.slots]
+        then.graph.outputs = [slot[0] for slot in merge.slots]
+        otherwise.graph.outputs = [slot[1] for slot in merge.slots]
         tracer.record.loc = self.start.loc
-        node = Node(table.lookup("mono.cond"), (self.test,), {}, [slot[0].type for slot in merge.slots],
+        types = [type or value.type for value, _, _, type in merge.slots]
+        node = Node(table.lookup("mono.cond"), (self.test,), {}, types,
                     regions=[body.graph for body in self.bodies], loc=self.start.loc)
         self.start.leave(node)
         for key in self.start.memory:
@@ -154,7 +155,7 @@ class _Cond:
                 for layout, step in static_recipes(body.memory[key][4]).items():
                     if layout not in storage.recipes:
                         storage.remember(step)
-        for (_, _, fill), value in zip(merge.slots, node.results, strict=True):
+        for (_, _, fill, _), value in zip(merge.slots, node.results, strict=True):
             fill(value)
         connect(tracer, self.start, self.bodies, node, [(made, node.results[slot]) for made, slot in merge.followed],
                 known_tensors(tracer, self.start.memory), merge.saved())

@@ -24,12 +24,14 @@ from torch.utils import _pytree as pytree
 from monograph import compat
 from monograph.capture.classes import same_look, wear
 from monograph.capture.convert.operators import UNBOUND
+from monograph.capture.dims import key_of
 from monograph.capture.dynamic import site_of
 from monograph.capture.guards import same
 from monograph.capture.identity import Case, Condition
 from monograph.capture.layout import Layout, compact
 from monograph.capture.number import TracedNumber, kind_of
 from monograph.capture.regions.body import Body, Start
+from monograph.capture.regions.differing import SHARED, Differing
 from monograph.capture.regions.errors import Unmergeable
 from monograph.capture.regions.exports import Exports
 from monograph.capture.regions.gradient import is_differentiable
@@ -38,6 +40,7 @@ from monograph.capture.storage import Place, Storage
 from monograph.capture.tree import opened
 from monograph.ir.edit import symbols_in
 from monograph.ir.graph import Value
+from monograph.ir.types import Type
 
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
@@ -45,7 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["Merge"]
 
 Pair = tuple[int, int]
-SHARED = "a tensor that may be the same as another one after a branch is written: followed, or who knows where"
 
 
 class Merge:
@@ -56,7 +58,7 @@ class Merge:
         self.start = start
         self.bodies = (then, otherwise)
         self.predicate = predicate
-        self.slots: list[tuple[Value, Value, Callable[[Value], None]]] = []
+        self.slots: list[tuple[Value, Value, Callable[[Value], None], Type | None]] = []
         self.pairs: dict[Pair, set[Any]] = {}            # storages that meet, and the layouts at which
         self.meetings: dict[Pair, set[Pair]] = {}        # and the ids of the tensors that do
         self.kinds: dict[Pair, str] = {}
@@ -70,7 +72,9 @@ class Merge:
         self.kept: list[torch.Tensor] = []               # results that eager keeps for the backward
         self.late: list[Callable[[], None]] = []         # to do once all results are there
         slots = self.slots                   # not `self`: no cycle keeps fakes alive
-        self.exports = Exports(tracer, start, self.bodies, lambda *slot: slots.append(slot), self.late)
+        self.exports = Exports(tracer, start, self.bodies, lambda *slot: slots.append((*slot, None)), self.late)
+        self.differing = Differing(tracer, start, self.bodies, predicate, lambda *slot: slots.append(slot))
+        self.told: set[Pair] = set()                     # ids of tensors that meet and differ in size
         self.keep: list[Any] = []
 
     def inside(self, side: int) -> AbstractContextManager[None]:
@@ -150,8 +154,8 @@ class Merge:
         return made
 
     def _one_sided_leaf(self, leaf: Any, side: int) -> Any:
-        if isinstance(leaf, TracedNumber):
-            zero = leaf.kind(0)
+        if isinstance(leaf, TracedNumber) or isinstance(leaf, torch.SymInt) and self.differing.local((key_of(leaf),)):
+            zero = (kind_of(leaf) or int)(0)
             return self._number(leaf, zero, "") if side == 0 else self._number(zero, leaf, "")
         if not isinstance(leaf, torch.Tensor):
             return leaf
@@ -162,7 +166,10 @@ class Merge:
         known = self.made.get((id(leaf), id(None)))
         if known is None:
             self.keep.append(leaf)
-            if self.start.grad and is_differentiable(leaf):
+            if self.differing.local(layout.key[0]) and not is_differentiable(leaf):
+                told = known = self.differing.one_sided(layout, self._read(leaf, side), side)
+                self.late.append(lambda: self._watch(told, {side: key}))
+            elif self.start.grad and is_differentiable(leaf):
                 with self.start.recording(self.bodies[1 - side]):
                     zeros = self.tracer.record.full(layout.sizes, 0, layout.dtype)
                 mine = self._read(leaf, side)
@@ -187,8 +194,9 @@ class Merge:
         with self.inside(side):
             return self.tracer.memory.read(self.tracer.number_tensor(number))
 
-    def slot(self, a: Value, b: Value, fill: Callable[[Value], None]) -> None:
-        self.slots.append((a, b, fill))
+    def slot(self, a: Value, b: Value, fill: Callable[[Value], None], type: Type | None = None) -> None:
+        """A result; `type`: where it is none of its branches' own."""
+        self.slots.append((a, b, fill, type))
 
     # -- tensors -----------------------------------------------------------------------
 
@@ -205,10 +213,14 @@ class Merge:
         self._meet(b, 1, a)
         if not self.start.grad and is_differentiable(a, b):
             raise Unmergeable(f"{name} has a history on one path only")
-        if at.dtype != bt.dtype or at.key[0] != bt.key[0]:
+        if at.dtype != bt.dtype or len(at.sizes) != len(bt.sizes) or (
+                is_differentiable(a, b) and not self.differing.alike(at.key[0], bt.key[0])):
             raise Unmergeable(f"{name} is {at.dtype}{list(at.sizes)} on one path and {bt.dtype}{list(bt.sizes)} "
                               "on the other")
-        if at.key[1] != bt.key[1] or (at.conj, at.neg) != (bt.conj, bt.neg) or at.conj or at.neg:
+        if not self.differing.alike(at.key[0], bt.key[0]):
+            self.differing.layout(at, bt)
+            self.told.add((id(a), id(b)))
+        elif at.key[1] != bt.key[1] or (at.conj, at.neg) != (bt.conj, bt.neg) or at.conj or at.neg:
             raise Unmergeable(f"{name} has strides {list(at.strides)} on one path and {list(bt.strides)} on the other")
         self.pairs.setdefault((p, q), set()).add((at.key, bt.key))
         self.meetings.setdefault((p, q), set()).add((id(a), id(b)))
@@ -241,13 +253,17 @@ class Merge:
         self.keep.append((a, b))
         (p, at), (q, bt) = self._where(a), self._where(b)
         kind = self.kinds.get((p, q))
-        if kind == "value":
+        if (id(a), id(b)) in self.told:
+            made = self.differing.tensor(at, self._read(a, 0), bt, self._read(b, 1), own=kind == "value")
+            if kind != "value":
+                self.late.append(lambda: self._watch(made, {0: p, 1: q}))
+        elif kind == "value":
             made = self._result(at, self._read(a, 0, b), self._read(b, 1, a), is_differentiable(a, b))
             if p in self.bodies[0].saved_inside or q in self.bodies[1].saved_inside:
                 self.kept.append(made)
         elif self.start.grad and is_differentiable(a, b):
             made = self._result(at, self._read(a, 0, b), self._read(b, 1, a), True, True)
-            self.late.append(lambda: self._watch(made, (p, q)))
+            self.late.append(lambda: self._watch(made, {0: p, 1: q}))
         elif kind == "storage":
             made = self._view(self.exports.export(p, 0, q)[1], at)
         else:
@@ -325,16 +341,16 @@ class Merge:
         return self.kept + [base for (key, side), (_, base) in self.exports.known.items()
                             if key in self.bodies[side].saved_inside]
 
-    def _watch(self, made: torch.Tensor, storages: Pair) -> None:
-        """Give up once one of the storages that a result may be a view of is written."""
+    def _watch(self, made: torch.Tensor, storages: dict[int, int]) -> None:
+        """Give up once one of the storages that a result may be a view of, by side, is written, or is another result's
+        as well."""
         memory = self.tracer.memory
         exports = self.exports
-        seen = [exports.known.get((key, side), (None,))[0] if exports.is_fresh(key, side) else memory.by_id[key]
-                for side, key in enumerate(storages)]
+        seen = [exports.known.get((key, side), (memory.by_id[key],))[0] for side, key in storages.items()]
         never = self.tracer.record.full((), False, torch.bool)
-        seen += [place.storage for key in storages for place in memory.by_id[key].places
+        seen += [place.storage for key in storages.values() for place in memory.by_id[key].places
                  if all(place.storage.scope is not body.graph for body in self.bodies)]
-        memory.lies_at(memory.of(made), tuple(Place(never, storage, storage.layout) for storage in seen if storage),
+        memory.lies_at(memory.of(made), tuple(Place(never, storage, storage.layout) for storage in seen),
                        self.start.site)
 
     def _view(self, base: torch.Tensor, layout: Layout) -> torch.Tensor:

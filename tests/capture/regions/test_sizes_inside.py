@@ -71,7 +71,32 @@ def parts(x, mask, weight):
     return total
 
 
-FUNCTIONS = [experts_hit, experts_by_number, skipped, in_a_branch, count_in_a_loop, parts]
+def ends_differ(x, mask, weight):
+    y = torch.cat([x, x[:3] * 2]) if x.sum() > 0 else x * 3
+    return (y * 2).softmax(0), y[-1] + y.shape[0]
+
+
+def rows_of_a_branch(x, mask, weight):
+    hit = mask[0].any()
+    rows = x
+    if hit:
+        place, token = torch.where(mask[0])
+        count = token.numel()
+        rows = torch.cat([x, x[token]])
+    total = rows.cumsum(0)
+    return total.sum(0) + x[token].sum(0) * place.amax() + count if hit else total.sum(0)
+
+
+def rows_in_a_loop(x, mask, weight):
+    total = torch.zeros(4)
+    for expert in (mask.sum((-1, -2)) > 0).nonzero():
+        rows = x[x[:, 0] > 0] if expert[0] > 1 else x[:2]
+        total = total + rows.sum(0) * rows.shape[0]
+    return total
+
+
+FUNCTIONS = [experts_hit, experts_by_number, skipped, in_a_branch, count_in_a_loop, parts, ends_differ,
+             rows_of_a_branch, rows_in_a_loop]
 
 
 def calls():
@@ -96,7 +121,7 @@ def test_one_program_that_reads_nothing(function, backend):
     assert reads(fast) == [0]
 
 
-@pytest.mark.parametrize("function", [experts_hit, in_a_branch])
+@pytest.mark.parametrize("function", [experts_hit, in_a_branch, rows_of_a_branch])
 def test_gradients_are_those_of_eager(function):
     fast = monograph.compile(function, backend="reference")
     for x, mask, weight in calls():
