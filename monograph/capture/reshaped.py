@@ -78,10 +78,16 @@ class _Reshape:
         count = whole // rest
         if len(given) != len(size) - 1:
             return None
+        if isinstance(rest, int) and self.number(whole) % rest == 0:
+            with self.tracer.sizes.asserted():
+                return self._filled(size, count) if self.equal(whole, count * rest) else None
         if not symbolic.statically_equal(count * rest, whole):
             count = self.number(whole) // self.number(rest)
             if not count or not self.equal(whole, count * rest):
                 return None
+        return self._filled(size, count)
+
+    def _filled(self, size: Sequence[Dim], count: Dim) -> list[Dim]:
         return [count if isinstance(each, int) and each == -1 else each for each in size]
 
     def view(self) -> tuple[list[Any], list[Any]] | None:
