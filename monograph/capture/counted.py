@@ -4,6 +4,7 @@
     TracedList  one that is a list or tuple to the user:
       Listed    tensor [n, *]               `x.tolist()`: entry i is tensor[i] as numbers
       Pieces    tensor  sizes  dim          `torch.split(tensor, sizes, dim)`, where `sizes` is Listed
+      Repeated  tensor                    `[x] * n`
       Collected buffer  dim                 what a comprehension gave: entries side by side along `dim`; None: stacked
 
 Converted code loops over them by regions. Whatever else is asked of one (to be changed, shown, compared, handed to code
@@ -30,7 +31,7 @@ from monograph.ir.symbolic import Symbol
 if TYPE_CHECKING:
     from monograph.capture.tracer import Tracer
 
-__all__ = ["FUNCTIONS", "Collected", "Counted", "Listed", "Pieces", "TracedList", "call", "listed"]
+__all__ = ["FUNCTIONS", "Collected", "Counted", "Listed", "Pieces", "TracedList", "call", "listed", "repeated"]
 
 LISTED = 64        # numbers at one place of a tensor
 
@@ -135,6 +136,23 @@ class Collected(TracedList):
 
     def joined(self) -> Any:
         return self
+
+
+class Repeated(TracedList):
+    def __init__(self, tracer: Tracer, count: Any, tensor: torch.Tensor) -> None:
+        super().__init__(tracer, count, lambda index: tensor)
+        self.tensor = tensor
+
+    def joined(self) -> Any:
+        return Collected(self.tracer, self.length, self.tensor.expand(self.length, *self.tensor.shape), None)
+
+
+def repeated(tracer: Tracer, count: Any, entries: list[Any]) -> Any:
+    """`entries * count` of one tensor, where values decide a size `count` that is above 0; else NotImplemented."""
+    if len(entries) != 1 or not isinstance(entries[0], torch.Tensor) or not tracer.sizes.is_told(count) \
+            or tracer.plan.read_numbers or not bool(count > 0):
+        return NotImplemented
+    return Repeated(tracer, count, entries[0])
 
 
 def listed(tracer: Tracer, tensor: Any) -> Any:

@@ -26,7 +26,7 @@ from monograph.capture.checks import checks_of_values
 from monograph.capture.classes import told_classes
 from monograph.capture.conversions import Conversions
 from monograph.capture.convert.operators import entered
-from monograph.capture.counted import listed
+from monograph.capture.counted import listed, repeated
 from monograph.capture.fn_mode import UserMode
 from monograph.capture.higher_order import uncompiled
 from monograph.capture.identity import asks
@@ -269,7 +269,7 @@ class _Attempt:
                 stack.enter_context(uncompiled())
                 stack.enter_context(tracer.backward_hooks.watching())
                 stack.enter_context(custom_vjp.watching(tracer))
-                stack.enter_context(plain_ints())
+                stack.enter_context(plain_ints(functools.partial(repeated, tracer)))
                 stack.enter_context(compat.listing_fakes(tracer.mode, functools.partial(listed, tracer)))
                 stack.enter_context(tracer.identities.hashing())
                 stack.enter_context(told_classes())

@@ -249,10 +249,12 @@ class TracedNumber:
         return self._sum(other, operator.sub, True)
 
     def __mul__(self, other: Any) -> Any:
+        if type(other) is list and len(other) == 1 and isinstance(other[0], torch.Tensor):      # perhaps `Repeated`
+            return other * self.tracer.size(self)
         return self._product(other, operator.mul)
 
     def __rmul__(self, other: Any) -> Any:
-        return self._product(other, operator.mul, True)
+        return self * other if type(other) is list else self._product(other, operator.mul, True)
 
     def _true_division(self, other: Any, swap: bool) -> Any:
         message = "float division by zero" if self._is_float(other) else "division by zero"

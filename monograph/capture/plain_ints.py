@@ -50,15 +50,25 @@ def _get(symbolic: type, kind: type) -> Callable[..., Any]:
     return get
 
 
+def _times(before: Any, repeated: Callable[[Any, list[Any]], Any]) -> Callable[..., Any]:
+    def times(self: Any, other: Any) -> Any:
+        found = repeated(self, other) if type(other) is list else NotImplemented
+        return before(self, other) if found is NotImplemented else found
+
+    return times
+
+
 @contextmanager
-def plain_ints() -> Iterator[None]:
-    """Inside, sizes look like ints to code that is not torch's."""
+def plain_ints(repeated: Callable[[Any, list[Any]], Any]) -> Iterator[None]:
+    """Inside, sizes look like ints to code that is not torch's. `repeated(n, entries)` is asked first what
+    `entries * n` is; it may say NotImplemented."""
     before: list[tuple[type, str, Any]] = []
     for symbolic, kind in KINDS.items():
         changed = {name: _shown(kind, name, getattr(symbolic, name)) for name in SHOWN}
         changed["__getattribute__"] = _get(symbolic, kind)
         if kind is int:
             changed |= EXTRA
+            changed |= {name: _times(getattr(symbolic, name), repeated) for name in ("__mul__", "__rmul__")}
         for name, value in changed.items():
             before.append((symbolic, name, symbolic.__dict__.get(name)))
             setattr(symbolic, name, value)

@@ -87,6 +87,13 @@ def beside_numbers(x):
     return y, kept.shape[0] - n, kept.shape[0] * n, kept.shape[0] < n, kept.shape[0] / (n + 1)
 
 
+def filled_up(x):
+    """To a length that the list of what is missing makes up."""
+    kept, none = x[x > 0], torch.zeros(())
+    missing = 50 - kept.shape[0]
+    return torch.cat([kept, torch.stack([none] * missing)])[:50], torch.stack(int((x > 0).sum() + 2) * [none])
+
+
 FUNCTIONS = {
     "beside numbers": beside_numbers, "full": lambda x: torch.full(((x > 0).sum(), 2), 0.5) * x.sum(),
     "mask": lambda x: x[x > 0] * 2 + 1, "sum of a mask": lambda x: x[x > 0].sum(),
@@ -107,6 +114,8 @@ FUNCTIONS = {
     "transposed": lambda x: x[rows(x)].t(),
     "mean": lambda x: x[rows(x)].mean(0), "grid": from_a_grid, "rows of a grid": over_rows_of_a_grid,
     "slice by a tensor": lambda x: x[:(x[:, 0] > 0).sum()] * 2,
+    "filled up": filled_up,
+    "in fours": lambda x: x[(x > 0).any(1, keepdim=True).expand_as(x)].reshape(-1, 4) * 2,
     "ones by a tensor": lambda x: x.new_ones((x > 0).sum(), 2),
 }
 torch.manual_seed(0)
