@@ -15,13 +15,12 @@ this very trace executed that line. (Watching calls would double the time of a t
 from __future__ import annotations
 
 import enum
-import gc
 import logging
 import sys
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -29,10 +28,10 @@ from torch import nn
 
 from monograph import compat
 from monograph.capture import blame
-from monograph.capture.conversions import original
 from monograph.capture.guards import ABSENT, Fact
 from monograph.capture.iterators import OneWay
-from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, quote
+from monograph.capture.readset_classes import ClassReads, is_given, plain_table
+from monograph.capture.readset_code import find_attribute, is_user_class, quote
 from monograph.capture.readset_functions import FunctionReads
 from monograph.capture.readset_hooks import LOCK, MODULE_TABLES, Hooks
 from monograph.capture.readset_journal import Change, Journal, read_slot, slots
@@ -46,11 +45,7 @@ from monograph.source import SourceLoc
 
 __all__ = ["ReadSet"]
 
-UNSEEN = frozenset({"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__firstlineno__"})
 HOOK_TABLES = frozenset(key for key in nn.Module().__dict__ if key.endswith("_hooks"))
-CONSTRUCTORS = ("__new__", "__init__", "__post_init__", "__call__", "__enter__", "__exit__")
-DATA = (*SIMPLE, list, dict, set, tuple, torch.Tensor)
-DERIVATIVES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")     # torch calls them, no code names them
 
 
 class ReadSet:
@@ -62,13 +57,14 @@ class ReadSet:
         self.known: dict[int, tuple[Any, str]] = {}
         self.journal = Journal()
         self.mutables = Mutables()
+        self.classes = ClassReads(self)
         self.functions = FunctionReads(self)
         self.modules = ModuleReads(self)
         self.of_tensors = TensorReads(self)
         self.values = ValueReads(self)
         self.seen: set[tuple[int, str]] = set()     # attributes already looked at
-        self.hooks = Hooks(self.read, self.absent, self.write, self.delete, self.environment, self.listens,
-                           self.told, self.seen)
+        self.hooks = Hooks(self.classes.before, self.read, self.absent, self.write, self.delete, self.environment,
+                           self.listens, self.told, self.seen)
         self.messages: list[Message] = []          # printed and warned by user code, in order
         self.arguments = arguments
         self.root = root
@@ -87,9 +83,7 @@ class ReadSet:
             self.hooks.watch_modules(self.modules)
             self.hooks.watch_tensors(self.of_tensors)
             self.hooks.watch_messages(self.messages)
-            for name, raw in list(vars(torch.Tensor).items()):        # what the user added to it
-                if isinstance(raw, types.FunctionType) and is_user_file(raw.__code__.co_filename):
-                    self.class_attribute(torch.Tensor, name)
+            self.classes.of_torch()
             self.reach(self.root, "")
             for argument in self.arguments:
                 self.reach(argument, "argument")
@@ -134,7 +128,10 @@ class ReadSet:
     def read(self, instance: Any, name: str, value: Any) -> None:
         """`instance.name` was read and is `value`."""
         key = (id(instance), name)
-        if key in self.seen or id(instance) not in self.known:
+        if key in self.seen:
+            return
+        if id(instance) not in self.known:
+            self.classes.read_of_made(instance, name)
             return
         if name == "__dict__" and isinstance(instance, nn.Module) and not blame.is_user_code(sys._getframe(2).f_code):
             return                           # torch looks for what it reads next
@@ -159,6 +156,7 @@ class ReadSet:
             self.entry(key, table, name, value, path)
             if name in HOOK_TABLES and not value:
                 return
+            self.classes.read_own(instance, name)
         else:
             if not self._member(key, instance, table, name, path):
                 self._class_attribute(key, instance, table, name, value, path)
@@ -193,6 +191,8 @@ class ReadSet:
             tracer = self.hooks.outside.tracer
             if tracer is not None and tracer.in_region:
                 self._look(instance, name)
+        else:
+            self.classes.made(type(instance))
 
     def delete(self, instance: Any, name: str) -> None:
         """`instance.name` is about to be deleted, which only goes well where it is there: that is a read."""
@@ -205,6 +205,9 @@ class ReadSet:
         what it is."""
         self.of_tensors.settle()
         changed = {(id(change.container), change.key) for change in changes}
+        for change in changes:
+            if isinstance(change.container, type):
+                self.classes.set_by_program(change.container, change.key)
         for (_, name), instance in self.written.items():
             if not any((id(table), name) in changed for table in (instance, *self._tables(instance))):
                 self._look(instance, name)
@@ -275,6 +278,7 @@ class ReadSet:
             if members is not None and name in members:
                 if not self.journal.written(members, name, members[name]):
                     self.entry(key, members, name, members[name], path)
+                    self.classes.read_own(instance, name)
                     self.reach(members[name], path)
                 return True
         return False
@@ -288,9 +292,11 @@ class ReadSet:
             self.reach(value, path)
             return
         if found[0] is nn.Module:           # torch's own machinery, and `forward` as a mark for "not defined"
+            if is_given(name, found[1]):
+                self.reach(found[1], f"Module.{name}")
             return
         self.facts[key] = Fact(path, f"{quote(name)} not in {{0}}", (table,), watch=(table,))
-        self.class_attribute(type(instance), name)
+        self.classes.attribute(type(instance), name)
 
     def _before(self, key: Any, instance: Any, table: dict[str, Any], name: str, path: str) -> None:
         """Note what an attribute was before the trace put another value into the table."""
@@ -300,68 +306,13 @@ class ReadSet:
             return
         self.facts[key] = Fact(f"absence of {path}", f"{quote(name)} not in {{0}}", (table,), watch=(table,))
         if find_attribute(type(instance), name) is not None:
-            self.class_attribute(type(instance), name)
+            self.classes.attribute(type(instance), name)
 
     def _computed(self, key: Any, instance: Any, name: str, value: Any, path: str) -> None:
         """Made by `__getattr__` or `__getattribute__`: ask the object again, where the answer is plain."""
         if isinstance(value, SIMPLE):
             self.facts[key] = Fact(path, f"{{0}}.{name}", (instance,), "same", value)
             self.reach(value, path)
-
-    def class_attribute(self, cls: type, name: str) -> None:
-        """The attribute `name` of a class, found along its bases."""
-        key = ("class", cls, name)
-        if key in self.facts:
-            return
-        self._bases(cls)
-        found = find_attribute(cls, name)
-        if found is None:
-            self._of_metaclass(key, cls, name)
-            return
-        owner, raw = found[0], self.hooks.in_class(found[0], name)
-        if raw is ABSENT:                    # the trace's own, which gives what the bases have
-            return
-        nearer = [entry.__dict__ for entry in cls.__mro__[:cls.__mro__.index(owner)]]
-        label = f"{owner.__name__}.{name}"
-        if nearer:
-            text = " and ".join(f"{quote(name)} not in {{{i}}}" for i in range(len(nearer)))
-            self.facts["nearer", cls, name] = Fact(label, text, tuple(nearer), watch=tuple(map(plain_table, nearer)))
-        self._defined(key, owner, name, raw)
-        self.by_super(cls, owner, raw)
-
-    def _defined(self, key: Any, owner: type, name: str, raw: Any) -> None:
-        """Note what a class itself has under a name."""
-        label, table = f"{owner.__name__}.{name}", owner.__dict__
-        self.facts[key] = Fact(label, f"{{0}}[{quote(name)}]", (table,), "same", raw, (plain_table(table),))
-        self.reach(raw, label)
-
-    def by_super(self, cls: type, owner: type, raw: Any) -> None:
-        """What a method of `owner`, called on a `cls`, may find by `super()`: the next class that has the name."""
-        for code in codes_of(raw):
-            if "super" not in code.co_names:
-                continue
-            further = cls.__mro__[cls.__mro__.index(owner) + 1:]
-            for name in code.co_names:
-                following = next((entry for entry in further if self.hooks.in_class(entry, name) is not ABSENT), None)
-                if following is None or ("super", cls, owner, name) in self.facts:
-                    continue
-                between = [entry.__dict__ for entry in further[:further.index(following)]]
-                text = " and ".join(f"{quote(name)} not in {{{i}}}" for i in range(len(between))) or "True"
-                self.facts["super", cls, owner, name] = Fact(
-                    f"{following.__name__}.{name}", text, tuple(between), watch=tuple(map(plain_table, between)))
-                if is_user_class(following):
-                    found = self.hooks.in_class(following, name)
-                    self._defined(("class", following, name), following, name, found)
-                    self.by_super(cls, following, found)
-
-    def _of_metaclass(self, key: Any, cls: type, name: str) -> None:
-        """What the class of a class computes for it."""
-        found = find_attribute(type(cls), name)
-        if found is not None and is_user_class(found[0]):
-            value = getattr(cls, name, ABSENT)
-            if isinstance(value, SIMPLE):
-                self.facts[key] = Fact(f"{cls.__name__}.{name}", f"{{0}}.{name}", (cls,), "same", value)
-            self.reach(found[1], f"{cls.__name__}.{name}")
 
     def met_once(self, value: Any, path: str) -> bool:
         """Whether `path` is the one way on which the trace came to an object."""
@@ -386,6 +337,8 @@ class ReadSet:
             value = value.__dir__.__self__
         if isinstance(value, (*SIMPLE, enum.Enum)):
             return
+        if isinstance(value, type):
+            self.classes.alias(value)
         if id(value) in self.known:
             if self.known[id(value)][1] != path:
                 self.met_again.add(id(value))
@@ -400,12 +353,10 @@ class ReadSet:
             self.functions.read(value, path)
         else:
             self.values.read(value, path)
-        if isinstance(value, type):
-            self._class(value, path)
-        elif isinstance(value, types.ModuleType):
+        if isinstance(value, types.ModuleType):
             self.modules.watch(value)
-        elif is_user_class(type(value)):
-            self._instance(value, path)
+        elif not isinstance(value, type) and is_user_class(type(value)):
+            self.instance(value, path)
 
     def _module(self, module: nn.Module, path: str) -> None:
         table = table_of(module)
@@ -414,12 +365,12 @@ class ReadSet:
             if isinstance(table.get(kind), dict):
                 self.journal.watch(table[kind], path)
         self.journal.watch(table, path)
-        self._kind(module, path)
+        self.classes.kind(module, path)
         dynamic = type(module).__dict__.get("__getattribute__")
         if dynamic is not None:
             self.hooks.watch(type(module))
 
-    def _instance(self, value: Any, path: str) -> None:
+    def instance(self, value: Any, path: str) -> None:
         """A plain object: see what is read of it from now on, and note the methods that syntax calls."""
         table = table_of(value)
         if table is not None:
@@ -427,58 +378,8 @@ class ReadSet:
         if slots(type(value)) and not isinstance(value, (list, dict, set, deque)):
             self.journal.watch(value, path)
         if not isinstance(value, nn.Module):
-            self._kind(value, path)
+            self.classes.kind(value, path)
             self.hooks.watch(type(value))
-            for cls in type(value).__mro__:
-                if is_user_class(cls):
-                    for name, raw in list(cls.__dict__.items()):
-                        if name.startswith("__") and isinstance(raw, types.FunctionType) and name != "__getattribute__":
-                            self.class_attribute(type(value), name)
-
-    def _kind(self, value: Any, path: str) -> None:
-        """The class of an object, and where it finds attributes: both can be assigned."""
-        kind = type(value)
-        for entry in filter(is_user_class, kind.__mro__):
-            self.journal.watch(entry, entry.__name__)
-        self.facts["kind", id(value)] = Fact(f"class of {path or 'the module'}", "type({0})", (value,), "is", kind,
-                                             () if issubclass(kind, (dict, type)) else (value,))
-        self._bases(kind)
-
-    def _bases(self, cls: type) -> None:
-        if ("bases", cls) not in self.facts and is_user_class(cls):
-            self.facts["bases", cls] = Fact(f"bases of {cls.__name__}", "{0}.__mro__", (cls,), "same", cls.__mro__,
-                                            (cls,))
-
-    def _class(self, cls: type, path: str) -> None:
-        if is_user_class(cls) and issubclass(cls, torch.Tensor):       # its fakes are of another class, not watched
-            self.class_attribute(cls, "__torch_function__")
-            for entry in cls.__mro__:
-                if is_user_class(entry):
-                    for name in entry.__dict__.keys() - UNSEEN:
-                        self.class_attribute(cls, name)
-        elif is_user_class(cls):
-            for entry in filter(is_user_class, cls.__mro__):        # what is read of a class cannot be seen
-                self.journal.watch(entry, entry.__name__)
-                for name, raw in list(entry.__dict__.items()):
-                    if name[:2] != "__" and isinstance(raw, DATA):
-                        self.class_attribute(cls, name)
-            for name in DERIVATIVES if issubclass(cls, torch.autograd.Function) else CONSTRUCTORS:
-                found = find_attribute(cls, name)
-                if found is not None and is_user_class(found[0]):
-                    self.class_attribute(cls, name)
-
-
-def codes_of(raw: Any) -> Iterator[types.CodeType]:
-    """The code of what a class holds: a function, what decorators of Python's own hold."""
-    for function in (raw, *(getattr(raw, part, None) for part in ("__func__", "__wrapped__", "fget", "fset", "func"))):
-        if isinstance(function, types.FunctionType):
-            yield original(function.__code__)
-
-
-def plain_table(table: Any) -> dict[str, Any]:
-    """The dict behind the read-only `__dict__` of a class; a dict as it is."""
-    return table if isinstance(table, dict) else next(
-        entry for entry in gc.get_referents(table) if isinstance(entry, dict))
 
 
 def slot_of(instance: Any, name: str) -> types.MemberDescriptorType | None:

@@ -1,10 +1,11 @@
 """What Python code may read, found without running it.
 
     Names ::= globals: name*  chains: (name, attribute+)*  stored: name*  fresh: name*  bare: name*
-              by_text: name*
+              by_text: name*  spelled: name*
 
 `bare` are the globals that are read as a whole somewhere, neither to take an attribute of nor to be called. `fresh` are
-those that the code always stores before it reads them: what they were does not matter.
+those that the code always stores before it reads them: what they were does not matter. `spelled` are all names of
+attributes, and texts that may be some.
 
 `torch.nn.functional.relu` is the chain (torch, (nn, functional, relu)). Names of nested functions are
 included: they run, when they run, on the same globals.
@@ -44,7 +45,8 @@ OWN = str(Path(__file__).resolve().parents[1]) + os.sep
 TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 GENERATED = ("<monograph", "<frozen", "<eval_with_key", "<torch", "<__array_function__", "<attrs", "<lambdify")
-FOREIGN_ROOTS = frozenset({"torch", "numpy", "sympy", "mpmath", "monograph", "builtins"}) | sys.stdlib_module_names
+FOREIGN_ROOTS = frozenset({"torch", "numpy", "sympy", "mpmath", "monograph", "builtins"}) | (
+    sys.stdlib_module_names - {"types"})             # makes classes for others
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class Names:
     fresh: frozenset[str] = frozenset()
     bare: frozenset[str] = frozenset()
     by_text: frozenset[str] = frozenset()
+    spelled: frozenset[str] = frozenset()
 
 
 BY_TEXT = frozenset({"globals", "eval", "exec"})       # they see every global
@@ -96,15 +99,21 @@ def _scan(code: types.CodeType) -> Names:
             if straight and name not in loaded and name not in stored:
                 fresh.add(name)
             stored.add(name)
+    spelled = set(code.co_names)
     for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
+        if isinstance(constant, str) and constant.isidentifier():
+            spelled.add(constant)
+        elif isinstance(constant, tuple):
+            spelled.update(entry for entry in constant if isinstance(entry, str))
+        elif isinstance(constant, types.CodeType):
             inner = names(constant)
             loaded.update(dict.fromkeys(inner.globals))
             chains.update(dict.fromkeys(inner.chains))
             stored |= inner.stored
             bare |= inner.bare
+            spelled |= inner.spelled
     return Names(tuple(loaded), tuple(chains), frozenset(stored), frozenset(fresh), frozenset(bare),
-                 BY_TEXT & loaded.keys())
+                 BY_TEXT & loaded.keys(), frozenset(spelled))
 
 
 def _instructions(raw: bytes) -> Iterator[tuple[int, int]]:

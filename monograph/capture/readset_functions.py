@@ -40,8 +40,13 @@ class FunctionReads:
                 self.reads.reach(function.__dict__["__wrapped__"], path)
             return
         self.codes[id(code)] = code
+        self.reads.classes.spell(names(code).spelled)
         parts = {"code": ("__code__", code), "defaults": ("__defaults__", function.__defaults__),
                  "keyword defaults": ("__kwdefaults__", function.__kwdefaults__)}
+        if function.__defaults__ is None and function.__kwdefaults__ is None:
+            self.reads.facts["no defaults", id(function)] = Fact(
+                f"defaults of {name}", "{0}.__defaults__ is {0}.__kwdefaults__ is None", (function,), watch=(function,))
+            parts = {"code": parts["code"]}
         for part, (attribute, value) in parts.items():
             label = f"{part} of {name}"
             self.reads.facts[part, id(function)] = Fact(
@@ -79,14 +84,14 @@ class FunctionReads:
         except ValueError:
             return
         self.reads.facts["cell", id(cell)] = Fact(label, "{0}.cell_contents", (cell,), "same", value, (cell,))
-        self.reads.reach(value, label)
+        self._met(value, label)
         if isinstance(value, types.FunctionType):
             self.reads.reach(value.__dict__, f"attributes of {label}")
         elif isinstance(value, type) and is_user_class(value):
             for name in code.co_names:
                 found = find_attribute(value, name)
                 if found is not None and is_user_class(found[0]):
-                    self.reads.class_attribute(value, name)
+                    self.reads.classes.attribute(value, name)
 
     def _globals(self, code: types.CodeType, table: dict[str, Any]) -> None:
         found = names(code)
@@ -117,8 +122,15 @@ class FunctionReads:
             self.reads.facts[key] = Fact(path or f"global {name}", f"{{0}}[{quote(name)}]", (table,), "same", value,
                                          settled(table))
             if not isinstance(value, types.ModuleType) or path:
-                self.reads.reach(value, path or name)
+                self._met(value, path or name)
             self.reads.hooks.stand_in(table, name)
+
+    def _met(self, value: Any, path: str) -> None:
+        """A value with a name in code, which tells what is asked of it."""
+        if isinstance(value, type) and is_user_class(value):
+            self.reads.classes.read(value)
+        else:
+            self.reads.reach(value, path)
 
     def _computed(self, module: types.ModuleType, name: str, path: str) -> None:
         """An attribute that the class of a module computes: a flag of torch.backends."""
@@ -143,9 +155,9 @@ class FunctionReads:
                 value = not_lent(self.reads.hooks.behind(table[name]))
                 if key not in self.reads.facts:
                     self.reads.facts[key] = Fact(path, f"{{0}}[{quote(name)}]", (table,), "same", value, settled(table))
-                    self.reads.reach(value, path)
+                    self._met(value, path)
             elif isinstance(value, type) and is_user_class(value):
-                self.reads.class_attribute(value, name)
+                self.reads.classes.attribute(value, name)
                 found = find_attribute(value, name)
                 value = found[1] if found else None
             else:

@@ -50,14 +50,17 @@ Absent = Callable[[Any, str], None]
 
 
 class Hooks:
-    """For the attributes of instances of hooked classes are called: `read(object, name, value)`, `absent(object, name)`
+    """For the attributes of instances of hooked classes are called: once `before(class, name)`, before any code of a
+    property runs, `read(object, name, value)`, `absent(object, name)`
     and, before it happens, `write(object, name)` and `delete(object, name)`; `environ(table, key, value or None)` for
     environment variables, `listens(logger, level, answer)` for loggers, `told` for what is asked of the process. All in
     the thread that made this object."""
 
-    def __init__(self, read: Read, absent: Absent, write: Absent, delete: Absent,
+    def __init__(self, before: Callable[[type, str], None], read: Read, absent: Absent, write: Absent, delete: Absent,
                  environ: Callable[[Any, Any, Any], None], listens: Callable[[logging.Logger, int, bool], None],
                  told: Told, seen: Container[Any]) -> None:
+        self.before = before
+        self.looked: set[tuple[type, str]] = set()
         self.read = read
         self.absent = absent
         self.write = write
@@ -222,8 +225,12 @@ class Hooks:
 
     def _getattribute(self, old: Any) -> Any:
         read, absent, thread, current, seen = self.read, self.absent, self.thread, get_ident, self.seen
+        looked, before = self.looked, self.before
 
         def __getattribute__(instance: Any, name: str) -> Any:
+            if (type(instance), name) not in looked and current() == thread:
+                looked.add((type(instance), name))
+                before(type(instance), name)
             try:
                 value = old(instance, name)
             except AttributeError:

@@ -87,7 +87,7 @@ class ValueReads:
         for owner in cls.__mro__:
             if any(raw is method.__func__ or getattr(raw, "__func__", None) is method.__func__
                    for raw in list(vars(owner).values())):
-                self.reads.by_super(cls, owner, method.__func__)
+                self.reads.classes.by_super(cls, owner, method.__func__)
                 return
 
     def settings(self, label: str, read: Callable[[], Any]) -> None:
