@@ -32,6 +32,7 @@ __all__ = ["ClassReads"]
 
 UNSEEN = frozenset({"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__firstlineno__",
                     "__annotations__", "__slotnames__", "__abstractmethods__", "__parameters__", "__signature__"})
+HOOKED = ("__getattribute__", "__setattr__", "__delattr__")
 CONSTRUCTORS = ("__new__", "__init__", "__post_init__", "__call__", "__enter__", "__exit__")
 DATA = (*SIMPLE, list, dict, set, tuple, torch.Tensor)
 DERIVATIVES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")     # torch calls them, no code names them
@@ -82,8 +83,10 @@ class ClassReads:
         """Note what syntax asks of instances of a class, present or not."""
         if cls in self.wanted:
             return
-        wanted = self.wanted[cls] = {name: raw for name in list(cls.__dict__) if name[:2] == "__" and (
-            raw := self.reads.hooks.in_class(cls, name)) is not ABSENT and is_special(name, raw)}
+        own = dict(cls.__dict__)
+        own |= {name: self.reads.hooks.in_class(cls, name) for name in HOOKED}
+        wanted = self.wanted[cls] = {name: raw for name, raw in own.items()
+                                     if name[:2] == "__" and raw is not ABSENT and is_special(name, raw)}
         self.facts["names", cls] = entries(cls.__name__, cls.__dict__, wanted, (self.table(cls),), is_special)
 
     def _reach_special(self, kind: type, cls: type) -> None:
@@ -193,9 +196,8 @@ class ClassReads:
         self._special(cls)
         wanted = self.wanted[cls]
         self.facts["names", cls] = entries(cls.__name__, cls.__dict__, wanted, (self.table(cls),), is_definition)
-        for name in list(cls.__dict__):
-            raw = self.reads.hooks.in_class(cls, name)
-            if name[:2] == "__" or raw is ABSENT:
+        for name, raw in list(cls.__dict__.items()):
+            if name[:2] == "__":
                 continue
             if isinstance(raw, DATA):
                 self._defined(cls, name, raw)
