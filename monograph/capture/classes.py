@@ -59,8 +59,13 @@ class _Asked(type):
     """The class of `Type`."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs:
+            kind = class_of(*args)
+            if Type.told is not None:
+                Type.told(kind)
+            return kind
         if len(args) != 3:
-            return class_of(*args) if len(args) == 1 and not kwargs else type(*args, **kwargs)
+            return type(*args, **kwargs)
         name, bases, members = args
         module = sys._getframe(1).f_globals.get("__name__")      # of the frame that makes it, as Python has it
         return type(name, bases, {"__module__": module, **members} if module else members, **kwargs)
@@ -73,7 +78,9 @@ class _Asked(type):
 
 
 class Type(type, metaclass=_Asked):
-    """Stands for `type` in user code."""
+    """Stands for `type` in user code. `told(cls)` is called with what it answers."""
+
+    told: Callable[[type], None] | None = None
 
 
 # -- subclasses of Tensor ----------------------------------------------------------------

@@ -14,7 +14,6 @@ this very trace executed that line. (Watching calls would double the time of a t
 
 from __future__ import annotations
 
-import enum
 import logging
 import sys
 import types
@@ -28,12 +27,13 @@ from torch import nn
 
 from monograph import compat
 from monograph.capture import blame
+from monograph.capture.classes import Type
 from monograph.capture.guards import ABSENT, Fact
 from monograph.capture.iterators import OneWay
 from monograph.capture.readset_classes import ClassReads, is_given, plain_table
-from monograph.capture.readset_code import find_attribute, is_user_class, quote
+from monograph.capture.readset_code import OWN, find_attribute, is_user_class, quote
 from monograph.capture.readset_functions import FunctionReads
-from monograph.capture.readset_hooks import LOCK, MODULE_TABLES, Hooks
+from monograph.capture.readset_hooks import LOCK, MODULE_TABLES, WHOLE, Hooks
 from monograph.capture.readset_journal import Change, Journal, read_slot, slots
 from monograph.capture.readset_messages import Message
 from monograph.capture.readset_modules import ModuleReads
@@ -84,11 +84,13 @@ class ReadSet:
             self.hooks.watch_tensors(self.of_tensors)
             self.hooks.watch_messages(self.messages)
             self.classes.of_torch()
+            Type.told = self.classes.told
             self.reach(self.root, "")
             for argument in self.arguments:
                 self.reach(argument, "argument")
             self.functions.look_again()
         except BaseException:
+            Type.told = None
             self.hooks.uninstall()
             LOCK.release()
             raise
@@ -99,6 +101,7 @@ class ReadSet:
             if exc[0] is not None:           # what the backward wrote so far
                 self.journal.rollback()
         finally:
+            Type.told = None
             self.hooks.uninstall()
             LOCK.release()
 
@@ -135,10 +138,18 @@ class ReadSet:
             return
         if name == "__dict__" and isinstance(instance, nn.Module) and not blame.is_user_code(sys._getframe(2).f_code):
             return                           # torch looks for what it reads next
+        if name == "__class__":
+            if name in sys._getframe(2).f_code.co_names:     # not `isinstance`
+                self.seen.add(key)
+                self.classes.told(value)
+            return
+        if name in WHOLE and name != "__dict__" and sys._getframe(2).f_code.co_filename.startswith(OWN):
+            return                           # our own pickles
         self.seen.add(key)
         self.lines[key] = blame.location(blame.user_frame(2))
-        if name == "__dict__":               # all of it at once, as by vars()
-            self.values.namespace(instance, self.known[id(instance)][1])
+        if name in WHOLE:                    # all of it at once
+            if table_of(instance) is not None:
+                self.values.namespace(instance, self.known[id(instance)][1])
             return
         path = self._path(instance, name)
         table = table_of(instance)
@@ -335,7 +346,7 @@ class ReadSet:
     def _reach(self, value: Any, path: str) -> None:
         if type(value) in weakref.ProxyTypes:        # which says that it is of the class of the object
             value = value.__dir__.__self__
-        if isinstance(value, (*SIMPLE, enum.Enum)):
+        if isinstance(value, SIMPLE) and (type(value) in SIMPLE or not is_user_class(type(value))):
             return
         if isinstance(value, type):
             self.classes.alias(value)

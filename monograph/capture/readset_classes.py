@@ -11,9 +11,11 @@ spells the name: nobody else can ask for it but `getattr`, which is heard (`read
 
 from __future__ import annotations
 
+import enum
 import gc
 import types
 from collections.abc import Iterator
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -79,6 +81,11 @@ class ClassReads:
             self._special(entry)
             self._reach_special(kind, entry)
 
+    def told(self, cls: type) -> None:
+        """Code of the user's was told the class of an object that was there before."""
+        if cls in self.kinds and cls not in self.aliased and get_ident() == self.reads.hooks.thread:
+            self._open(cls)
+
     def _special(self, cls: type) -> None:
         """Note what syntax asks of instances of a class, present or not."""
         if cls in self.wanted:
@@ -139,11 +146,15 @@ class ClassReads:
     def alias(self, cls: type) -> None:
         """A class that is met not as a global or in a closure: code may find in it whatever it spells."""
         self.read(cls)
+        self._open(cls)
+
+    def _open(self, cls: type) -> None:
         if not is_user_class(cls) or issubclass(cls, torch.Tensor):
             return
         for entry in filter(is_user_class, cls.__mro__):
             if entry not in self.aliased:
                 self.aliased.add(entry)
+                self._all(entry)
                 found_by_instances = (types.FunctionType, property) if issubclass(entry, nn.Module) else ()
                 for name, raw in self.wanted[entry].items():
                     if raw is not ANY and name[:2] != "__" and not isinstance(raw, found_by_instances):
@@ -204,6 +215,9 @@ class ClassReads:
                 wanted[name] = ANY
                 continue
             wanted[name] = raw
+        if issubclass(cls, enum.Enum):
+            for name, member in cls.__members__.items():
+                self.reads.reach(member, f"{cls.__name__}.{name}")
 
     def _has_methods(self, cls: type) -> bool:
         """Whether code of the user's may run when instances read what a class has."""

@@ -6,6 +6,7 @@ is a dict entry that may be replaced. Of torch's own layers only the functions o
 
 from __future__ import annotations
 
+import builtins
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ import torch
 from monograph.capture.arrays import not_lent
 from monograph.capture.classes import Type
 from monograph.capture.conversions import original
-from monograph.capture.guards import Fact
+from monograph.capture.guards import ABSENT, Fact
+from monograph.capture.guards_entries import entries
 from monograph.capture.readset_code import find_attribute, is_user_class, is_user_file, names, quote
 from monograph.capture.readset_modules import settled
 
@@ -30,6 +32,8 @@ class FunctionReads:
     def __init__(self, reads: ReadSet) -> None:
         self.reads = reads
         self.codes: dict[int, types.CodeType] = {}       # of the user's functions met so far
+        self.hidden: dict[int, dict[str, Any]] = {}      # by a table of globals: names that are not in it
+        self.builtins: dict[str, Any] = {}               # what they mean
         self.met: dict[int, tuple[types.FunctionType, types.CodeType]] = {}      # they, and the code last looked at
 
     def read(self, function: types.FunctionType, path: str) -> None:
@@ -96,7 +100,10 @@ class FunctionReads:
     def _globals(self, code: types.CodeType, table: dict[str, Any]) -> None:
         found = names(code)
         for name in (*found.globals, *found.stored):        # what is perhaps stored stays as it was otherwise
-            if name in table and name not in found.fresh:
+            if name not in table or self.reads.hooks.brought(table, name):
+                if name not in found.stored:
+                    self._builtin(table, name)
+            elif name not in found.fresh:
                 self.read_global(table, name)
         if "type" in found.globals and "type" not in table:
             self.reads.hooks.lend(table, "type", Type)
@@ -114,6 +121,17 @@ class FunctionReads:
                 self._chain(table[root], root, attributes)
         for name in found.stored:
             self.reads.journal.watch_global(table, name, f"global {name}")
+
+    def _builtin(self, table: dict[str, Any], name: str) -> None:
+        """A name that is no global."""
+        if not self.hidden:
+            self.reads.facts["builtins"] = entries("", vars(builtins), self.builtins, (vars(builtins),))
+        if id(table) not in self.hidden:
+            self.hidden[id(table)] = {}
+            self.reads.facts["hidden globals", id(table)] = entries(
+                str(table.get("__name__")), table, self.hidden[id(table)], settled(table))
+        self.hidden[id(table)][name] = ABSENT
+        self.builtins[name] = self.reads.hooks.behind(vars(builtins).get(name, ABSENT))
 
     def read_global(self, table: dict[str, Any], name: str, path: str = "") -> None:
         key = ("global", id(table), name)

@@ -32,8 +32,10 @@ from monograph.capture.readset_modules import ModuleReads
 from monograph.capture.readset_outside import Outside
 from monograph.capture.readset_tensors import TensorReads
 
-__all__ = ["LOCK", "MODULE_TABLES", "Hooks"]
+__all__ = ["LOCK", "MODULE_TABLES", "WHOLE", "Hooks"]
 
+WHOLE = frozenset({"__dict__", "__getstate__", "__reduce_ex__"})      # of an object: vars, copies, pickles
+HEARD = WHOLE | {"__class__"}
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")      # in the order in which a module looks into them
 GETATTR: Any = nn.Module.__getattr__ if nn.Module.__getattr__.__module__ == nn.Module.__module__ else object()
 
@@ -242,7 +244,7 @@ class Hooks:
                         if name in table.get(kind, ()):
                             return table[kind][name]
                 raise
-            if (id(instance), name) not in seen and (name[:2] != "__" or name == "__dict__") and current() == thread:
+            if (id(instance), name) not in seen and (name[:2] != "__" or name in HEARD) and current() == thread:
                 read(instance, name, value)
             return value
 

@@ -7,13 +7,14 @@ import array
 import contextvars
 import decimal
 import functools
+import gc
 import io
 import queue
 import sys
 import threading
 import types
 import weakref
-from collections import ChainMap, OrderedDict, UserDict, UserList, deque
+from collections import ChainMap, OrderedDict, UserDict, UserList, defaultdict, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ CACHED = type(functools.lru_cache(len))
 LONGEST = 1 << 16      # of lists and dicts of numbers and texts, which are compared as a whole
 LONG = 4096        # other containers longer than this are compared by identity and length only
 NAMESPACES = (types.SimpleNamespace, argparse.Namespace, UserDict, UserList, ChainMap)
+VIEWS = (types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
 SIMPLE = (int, float, bool, str, bytes, complex, type(None), torch.Size, torch.dtype, torch.device)
 
 
@@ -66,6 +68,9 @@ class ValueReads:
                 f"context variable {value.name}", "{0}.get({1})", (value, ABSENT), "same", value.get(ABSENT))
         elif isinstance(value, (dict, list, tuple, set, frozenset, deque)):
             self._container(value, path)
+        elif isinstance(value, VIEWS):
+            for behind in gc.get_referents(value):
+                self.reads.reach(behind, path)
         elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
             self.facts["array", id(value)] = Fact(
                 f"content of {path}", "{1}({0}) == {2}", (value, array_content, array_content(value)))
@@ -152,10 +157,18 @@ class ValueReads:
         elif isinstance(value, tuple):
             for i, entry in enumerate(tuple.__iter__(value)):
                 self.reads.reach(entry, f"{path}[{i}]")
-        elif isinstance(value, set):
-            self.facts["item", id(value)] = Fact(path, "{0} == {1}", (value, set(value)))
+        else:
+            base = set if isinstance(value, set) else frozenset
+            if base is set:
+                self.facts["item", id(value)] = Fact(path, "{0} == {1}", (value, set(value)))
+            for entry in base.__iter__(value):
+                self._key(entry, path)
 
     def _dict(self, value: dict[Any, Any], path: str) -> None:
+        if isinstance(value, defaultdict):
+            self.facts["factory", id(value)] = Fact(
+                f"default_factory of {path}", "{0}.default_factory", (value,), "same", value.default_factory)
+            self.reads.reach(value.default_factory, f"default_factory of {path}")
         keys = list((OrderedDict if isinstance(value, OrderedDict) else dict).__iter__(value))
         if not keys:
             self.facts["length", id(value)] = Fact(f"keys of {path}", "not {0}", (value,), watch=(value,))
@@ -171,7 +184,13 @@ class ValueReads:
             label = f"{path.removesuffix('_modules')}{key}" if path.endswith("_modules") else f"{path}[{key!r}]"
             objects = (value, key, dict.__getitem__)
             self.facts["item", id(value), key] = Fact(label, get, objects, "same", entry, (value,))
+            self._key(key, path)
             self.reads.reach(entry, label)
+
+    def _key(self, value: Any, path: str) -> None:
+        """What one has to iterate for. Registries hold the classes of a whole library, of which only some are used."""
+        if not isinstance(value, type):
+            self.reads.reach(value, f"a key of {path}")
 
 
 def array_content(array: np.ndarray) -> tuple[Any, ...]:
