@@ -168,7 +168,7 @@ class Merge:
             self.keep.append(leaf)
             if self.differing.local(layout.key[0]) and not is_differentiable(leaf):
                 told = known = self.differing.one_sided(layout, self._read(leaf, side), side)
-                self.late.append(lambda: self._watch(told, {side: key}))
+                self.late.append(lambda: self._watch(told, {side: key}, alone=True))
             elif self.start.grad and is_differentiable(leaf):
                 with self.start.recording(self.bodies[1 - side]):
                     zeros = self.tracer.record.full(layout.sizes, 0, layout.dtype)
@@ -256,7 +256,7 @@ class Merge:
         if (id(a), id(b)) in self.told:
             made = self.differing.tensor(at, self._read(a, 0), bt, self._read(b, 1), own=kind == "value")
             if kind != "value":
-                self.late.append(lambda: self._watch(made, {0: p, 1: q}))
+                self.late.append(lambda: self._watch(made, {0: p, 1: q}, alone=True))
         elif kind == "value":
             made = self._result(at, self._read(a, 0, b), self._read(b, 1, a), is_differentiable(a, b))
             if p in self.bodies[0].saved_inside or q in self.bodies[1].saved_inside:
@@ -341,12 +341,13 @@ class Merge:
         return self.kept + [base for (key, side), (_, base) in self.exports.known.items()
                             if key in self.bodies[side].saved_inside]
 
-    def _watch(self, made: torch.Tensor, storages: dict[int, int]) -> None:
-        """Give up once one of the storages that a result may be a view of, by side, is written, or is another result's
-        as well."""
+    def _watch(self, made: torch.Tensor, storages: dict[int, int], *, alone: bool = False) -> None:
+        """Give up once one of the storages that a result may be a view of, by side, is written; `alone`: also one that
+        a branch has made and is another result's as well."""
         memory = self.tracer.memory
         exports = self.exports
-        seen = [exports.known.get((key, side), (memory.by_id[key],))[0] for side, key in storages.items()]
+        seen = [exports.known.get((key, side), (memory.by_id[key],))[0] for side, key in storages.items()
+                if alone or (key, side) in exports.known or not exports.is_fresh(key, side)]
         never = self.tracer.record.full((), False, torch.bool)
         seen += [place.storage for key in storages.values() for place in memory.by_id[key].places
                  if all(place.storage.scope is not body.graph for body in self.bodies)]
